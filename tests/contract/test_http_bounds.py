@@ -19,6 +19,9 @@ from service.settings import Settings
 Address = tuple[str, int]
 
 
+LIVEZ = b"GET /livez HTTP/1.1\r\nHost: h\r\n"
+
+
 @pytest.fixture(scope="module")
 def address(redis_url: str) -> Iterator[Address]:
     """The server as `service.api.http.server` configures it; nothing here gets as far as Redis."""
@@ -57,12 +60,12 @@ def exchange(address: Address, *pieces: bytes) -> tuple[bytes, bytes]:
         [b"GET /livez HTTP/1.1\r\nHost: h\r\nX: " + MAX_HEAD_BYTES * b"x" + b"\r\n\r\n"],
         [b"GET /livez HTTP/1.1\r\nHost: h\r\nX: ", *(40 * [4096 * b"x"])],
         [b"GET /" + 40_000 * b"x", 40_000 * b"x", 100 * b"y"],
-        [b"GET /livez HTTP/1.1\r\n", *(20 * [b"".join(b"A%d: %s\r\n" % (n, 100 * b"v") for n in range(60))])],
-        [b"GET /livez HTTP/1.1\r\nConnection: close\r\n" + MAX_HEADERS * b"A: b\r\n" + b"\r\n"],
+        [LIVEZ, *(20 * [b"".join(b"A%d: %s\r\n" % (n, 100 * b"v") for n in range(60))])],
+        [LIVEZ + b"Connection: close\r\n" + MAX_HEADERS * b"A: b\r\n" + b"\r\n"],
         [b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"],
         [b"GET nonsense\r\n\r\n"],
-        [b"GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"],
-        [b"POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],
+        [b"GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"],
+        [b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],
     ],
     ids=[
         *("header", "endless header", "endless url", "endless headers", "one header too many"),
@@ -78,9 +81,9 @@ def test_a_bad_head_is_refused(address: Address, pieces: list[bytes]) -> None:
 
 
 def test_large_heads_within_the_bound_are_served(address: Address) -> None:
-    head = b"GET /livez HTTP/1.1\r\nConnection: close\r\nX: " + (MAX_HEAD_BYTES - 1000) * b"x" + b"\r\n\r\n"
+    head = LIVEZ + b"Connection: close\r\nX: " + (MAX_HEAD_BYTES - 1000) * b"x" + b"\r\n\r\n"
     assert exchange(address, head[:30_000], head[30_000:])[0].startswith(b"HTTP/1.1 200 ")
-    head = b"GET /livez HTTP/1.1\r\nConnection: close\r\n" + (MAX_HEADERS - 1) * b"A: b\r\n" + b"\r\n"
+    head = LIVEZ + b"Connection: close\r\n" + (MAX_HEADERS - 2) * b"A: b\r\n" + b"\r\n"
     assert exchange(address, head)[0].startswith(b"HTTP/1.1 200 ")
 
 
@@ -111,7 +114,7 @@ def test_too_many_requests_are_shed_while_probes_pass(address: Address) -> None:
     status, content = exchange(address, b"GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert status.startswith(b"HTTP/1.1 429 ")
     assert json.loads(content)["code"] == "rate_limited"
-    assert exchange(address, b"GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n")[0].startswith(b"HTTP/1.1 200 ")
+    assert exchange(address, LIVEZ + b"Connection: close\r\n\r\n")[0].startswith(b"HTTP/1.1 200 ")
     for connection in open_ones:
         connection.close()
 

@@ -165,7 +165,7 @@ def test_a_long_body_with_an_offer_comes_whole(address: Address) -> None:
 
 
 def test_an_offer_with_chunks_is_refused(address: Address) -> None:
-    offer = CHUNKED.replace(b"Host: h", "\r\n".join(UPGRADE).encode())
+    offer = CHUNKED.replace(b"Host: h", "\r\n".join(["Host: h", *UPGRADE]).encode())
     assert asked(exchange(address, offer + b"0\r\n\r\n" + get("/hidden"))) == [400]
 
 
@@ -381,6 +381,15 @@ def test_only_http_1_1_has_bodies_in_chunks(address: Address, version: str) -> N
     head = f"POST /first {version}\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
     (answer,) = exchange(address, head + b"3\r\nabc\r\n0\r\n\r\n" + LAST)
     assert (answer["status"], answer["code"]) == (400, "invalid_request")
+
+
+def test_a_request_of_http_1_1_has_a_host(address: Address) -> None:
+    """Else it is refused, whatever it asks for (RFC 9112, 3.2). It may be empty; HTTP/1.0 need not have one."""
+    (answer,) = exchange(address, b"GET /livez HTTP/1.1\r\n\r\n" + LAST)
+    assert (answer["status"], answer["code"]) == (400, "invalid_request")
+    assert answer["detail"] == "a request of HTTP/1.1 has a Host"
+    assert asked(exchange(address, b"GET /first HTTP/1.1\r\nHost:\r\n\r\n" + LAST)) == ["GET /first", "GET /last"]
+    assert asked(exchange(address, b"GET /first HTTP/1.0\r\n\r\n")) == ["GET /first"]
 
 
 @pytest.mark.parametrize("line", ["GET /first HTTP/0.9", "GET /first HTTP/2.0", "GET /first"])

@@ -130,8 +130,8 @@ def test_what_is_closed_is_not_kept_for_a_reader_who_takes_nothing(
     connections = Connections()
     with server(connections=connections) as (address, app, _), asking(address, f"/{n_bytes}") as reader:
         for _ in range(20):
-            reader.sendall(f"GET /{n_bytes} HTTP/1.1\r\n\r\n".encode())
-        reader.sendall(b"GET /1 HTTP/1.1\r\nConnection: close\r\n\r\n")
+            reader.sendall(f"GET /{n_bytes} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
+        reader.sendall(b"GET /1 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
         eventually(lambda: bool(app.ended))
         eventually(lambda: not connections.taken)
         assert taken(reader) < 2 * MIB

@@ -26,14 +26,16 @@ NO_HTTP: Final = "this is no request of HTTP/1.1"
 
 
 def is_in_chunks(headers: Iterable[tuple[bytes, bytes]], version: str) -> bool:
-    """Whether the body comes in chunks. Raises `Refused` for a head that can be read in two ways; names are in lower
-    case."""
+    """Whether the body comes in chunks. Raises `Refused` for a head that can be read in two ways, or has no Host (RFC
+    9112, 3.2); names are in lower case."""
     if version not in ("1.0", "1.1"):
         raise Refused(NO_HTTP)
     once = [(name, value) for name, value in headers if name in ONCE]
     for name, count in Counter(name for name, _ in once).items():
         if count > 1:
             raise Refused(f"the header {name.decode()} is there {count} times")
+    if version == "1.1" and b"host" not in dict(once):
+        raise Refused("a request of HTTP/1.1 has a Host")
     coding = dict(once).get(b"transfer-encoding")
     if coding is not None and coding.strip(b" \t").lower() != b"chunked":
         raise Refused("the only Transfer-Encoding that is read is chunked")
