@@ -18,6 +18,18 @@ from service.api.app import create_app
 from service.settings import Settings
 from tests.contract.fakes import MAX_BODY_BYTES, Api, Fakes
 
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def beside_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the examples alone, in which the programs of a page run: what they write stays there."""
+    (tmp_path / "examples").mkdir()
+    for example in (ROOT / "examples").iterdir():
+        (tmp_path / "examples" / example.name).symlink_to(example)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
 
 @pytest.fixture(scope="session")
 def settings() -> Settings:

@@ -23,9 +23,13 @@ def environment(service_url: str, tmp_path_factory: pytest.TempPathFactory) -> d
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.partition("\n")[0][:40])
-def test_programs(program: str, environment: dict[str, str]) -> None:
+def test_programs(program: str, environment: dict[str, str], beside_examples: Path) -> None:
     run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program], env=environment, cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-W", "error", "-c", program],
+        env=environment,
+        cwd=beside_examples,
+        capture_output=True,
+        text=True,
     )
     assert run.stdout.splitlines() == SHOWN.findall(program), run.stderr
 

@@ -220,6 +220,7 @@ def test_a_time_limit_a_job_and_no_state(http: httpx.Client, city: str) -> None:
     assert http.get(city).json()["flow_states"] == 0
 
 
+@pytest.mark.usefixtures("beside_examples")
 def test_the_program_of_the_page(http: httpx.Client, capsys: pytest.CaptureFixture[str]) -> None:
     """Its proof holds by hand: nothing but one street leads to the junctions behind it."""
     page = (Path(__file__).parents[2] / "docs" / "api.md").read_text()

@@ -233,16 +233,12 @@ def test_the_command(service: Service, http: httpx.Client) -> None:
     shell("edges", "insert", "city", "g:s,z=2", "--vertex", "z", expect=REFUSED_STATUS)
 
 
-def test_the_program_of_the_page(
-    service: Service, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
+def test_the_program_of_the_page(service: Service, capsys: pytest.CaptureFixture[str], beside_examples: Path) -> None:
     section = (ROOT / "docs/api.md").read_text().partition("\n## Coordinates\n")[2].partition("\n## ")[0]
     (program,) = re.findall(r"```python\n(.*?)```", section, re.S)
     exec(compile(program.replace("http://127.0.0.1:8080", service.url), "api.md", "exec"), {})
     assert capsys.readouterr().out.strip() == re.findall(r"print\(.*\)  # (.+)", program)[0]
-    told = json.loads((tmp_path / "flow.geojson").read_text())
+    told = json.loads((beside_examples / "flow.geojson").read_text())
     load, answer, *_ = re.findall(r"```json\n(.*?)```", section, re.S)
     found = service.http.put("/v1/graphs/town", json=json.loads(load)).json()
     assert found["coordinates"] == "EPSG:4326"

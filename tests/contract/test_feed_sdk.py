@@ -139,13 +139,12 @@ def test_a_receiver_verifies(client: Client, receiver: Receiver) -> None:
         client.redeliver("pager", one.id)
 
 
+@pytest.mark.usefixtures("beside_examples")
 def test_the_program_of_the_page(
     service: Service, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HEADRACE_URL", service.url)
-    root = Path(__file__).parents[2]
-    monkeypatch.chdir(root)
-    page = (root / "docs" / "api.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
     (program,) = (block for block in re.findall(r"```python\n(.*?)```", page, re.S) if ".watch(" in block)
     exec(program, {})
     assert capsys.readouterr().out.splitlines() == ["version 2 None None", "value.changed 2 6000 4200"]

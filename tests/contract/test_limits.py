@@ -323,6 +323,7 @@ def test_updates_go_on_while_a_curve_is_drawn(http: httpx.Client) -> None:
     assert answers[0]["complete"]
 
 
+@pytest.mark.usefixtures("beside_examples")
 def test_the_programs_of_the_page(http: httpx.Client, capsys: pytest.CaptureFixture[str]) -> None:
     """Those about Heidelberg, and what they print is right."""
     page = (Path(__file__).parents[2] / "docs" / "api.md").read_text()

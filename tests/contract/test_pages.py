@@ -22,13 +22,17 @@ SHOWN = re.compile(r"print\(.*\)  # (.+)")
 ADDRESS = "http://127.0.0.1:8080"
 
 
+def test_programs_leave_nothing_where_the_sources_are(beside_examples: Path) -> None:
+    for name in ("left.json", "examples/left.svg"):
+        Path(name).write_text("")
+        assert (beside_examples / name).exists()
+        assert not (ROOT / name).exists()
+
+
+@pytest.mark.usefixtures("beside_examples")
 @pytest.mark.parametrize("page", STORIES, ids=lambda page: page.stem)
-def test_stories(
-    page: Path, service_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_stories(page: Path, service_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     """All programs of a page share their names, as somebody has them who types them one after the other."""
-    (tmp_path / "examples").symlink_to(EXAMPLES)
-    monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     for language, text in BLOCK.findall(page.read_text()):
         if language == "python":
@@ -38,12 +42,10 @@ def test_stories(
     assert "Client" in names
 
 
+@pytest.mark.usefixtures("beside_examples")
 @pytest.mark.parametrize("heading", ["What-if", "Closure study"])
-def test_programs_of_the_rest_page(
-    heading: str, service_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_programs_of_the_rest_page(heading: str, service_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Other sections of docs/api.md are run beside the tests of their questions."""
-    monkeypatch.chdir(ROOT)
     section = (DOCS / "api.md").read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     program = next(text for language, text in BLOCK.findall(section) if language == "python")
     names = {"Client": Client, "Scenario": Scenario, "pathlib": pathlib}

@@ -223,11 +223,12 @@ def test_a_tree(http: httpx.Client, triangle: str) -> None:
     assert sorted(asked(http, wide, "gomory-hu-tree")["tree"]["value"], key=str) == [3, "inf"]
 
 
+@pytest.mark.usefixtures("beside_examples")
 @pytest.mark.parametrize("heading", ["### Rows as they come", "## Pairs", "## Global minimum cut"])
 def test_the_program_of_the_page(http: httpx.Client, heading: str, capsys: pytest.CaptureFixture[str]) -> None:
     section = (ROOT / "docs" / "api.md").read_text().partition(f"\n{heading}\n")[2].partition("\n## ")[0]
     (program,) = re.findall(r"```python\n(.*?)```", section, re.S)
-    program = program.replace("http://127.0.0.1:8080", str(http.base_url)).replace("examples/", f"{ROOT}/examples/")
+    program = program.replace("http://127.0.0.1:8080", str(http.base_url))
     exec(program, {"Client": Client, "pathlib": pathlib, "np": np})
     printed = capsys.readouterr().out.split()
     assert all(int(word) > 0 for word in printed)

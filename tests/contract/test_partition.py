@@ -240,6 +240,7 @@ def test_a_worker_that_was_killed_makes_it_anew(http: httpx.Client, service: Ser
     assert (after.mode, after.value, after.part_of) == ("full", before.value, before.part_of)
 
 
+@pytest.mark.usefixtures("beside_examples")
 def test_the_program_of_the_page(http: httpx.Client, service: Service, capsys: pytest.CaptureFixture[str]) -> None:
     section = (ROOT / "docs/api.md").read_text().partition("\n## Partition\n")[2].partition("\n## ")[0]
     program = section.partition("```python\n")[2].partition("```")[0]

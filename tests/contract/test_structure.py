@@ -181,10 +181,11 @@ def test_numbers(service: Service) -> None:
     asyncio.run(grow())
 
 
+@pytest.mark.usefixtures("beside_examples")
 def test_the_example_of_the_docs(service: Service) -> None:
     text = (ROOT / "docs/api.md").read_text()
     (program,) = re.findall(r"```python\n(.*?)```", text[text.index("## Structure") :], re.S)[:1]
-    program = program.replace("http://127.0.0.1:8080", service.url).replace("examples/", f"{ROOT}/examples/")
+    program = program.replace("http://127.0.0.1:8080", service.url)
     exec(program, {})
     service.http.delete("/v1/graphs/heidelberg")
 

@@ -300,10 +300,11 @@ def test_a_random_history_with_kills(service: Service, limited: str) -> None:
                 assert sum(answer.cut.pays) + sum(answer.cut.vertex_pays) == answer.value
 
 
+@pytest.mark.usefixtures("beside_examples")
 def test_the_program_of_the_page(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
     section = (ROOT / "docs/api.md").read_text().partition("\n## Vertices\n")[2].partition("\n## ")[0]
     (program,) = re.findall(r"```python\n(.*?)```", section, re.S)
-    program = program.replace("http://127.0.0.1:8080", service.url).replace("examples/", f"{ROOT}/examples/")
+    program = program.replace("http://127.0.0.1:8080", service.url)
     exec(compile(program, "api.md", "exec"), {"Client": Client, "np": np})
     before, after, mode = capsys.readouterr().out.split()
     assert int(after) < int(before)
