@@ -1,7 +1,10 @@
 """The client's exceptions mirror the codes of docs/api.md and leave nothing of httpx outside."""
 
+import copy
 import inspect
+import pickle
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import headrace
@@ -34,6 +37,15 @@ def test_a_code_of_a_newer_service_is_an_api_error() -> None:
     error = api_error("flux_capacitor", 418, "why")
     assert type(error) is headrace.ApiError
     assert error.code == "flux_capacitor"
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
+def test_a_refusal_gets_to_another_process_as_it_is(again: Callable[[headrace.ApiError], headrace.ApiError]) -> None:
+    error = api_error("unknown_edge", 404, "why", [17], 1.5, "4bf92f", {"edges": ["a"], "field": "/edges"})
+    error.add_note("street 17")
+    there = again(error)
+    assert type(there) is headrace.UnknownEdge
+    assert (str(there), vars(there)) == (str(error), vars(error))
 
 
 def test_the_tree_in_the_docstring_is_complete() -> None:

@@ -49,6 +49,7 @@ HeadraceError
       +-- InternalError         internal_error
 """
 
+import copyreg
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
@@ -124,6 +125,10 @@ class ApiError(HeadraceError):
         self.status = status
         self.retry_after_s = retry_after_s
         self.request_id = request_id
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As it is. `Exception` would call `__init__` with the message alone where another process unpacks it."""
+        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]  # not in its stub
 
 
 class InvalidBody(ApiError):
