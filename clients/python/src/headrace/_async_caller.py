@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -15,6 +16,7 @@ from headrace._connecting import Verify, translated, trusted
 from headrace._errors import TransportError
 from headrace._exchange import Deadline, Outcome, Pause, Retry, Send, Step, Steps
 from headrace._files import rewind
+from headrace._pools import Pools
 
 T = TypeVar("T")
 
@@ -22,7 +24,8 @@ NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class AsyncCaller:
-    """What `AsyncClient`, `AsyncGraph` and `AsyncJob` share: one connection pool and how calls are repeated."""
+    """What `AsyncClient`, `AsyncGraph` and `AsyncJob` share: connections, of each event loop its own, and how calls are
+    repeated."""
 
     def __init__(
         self,
@@ -36,7 +39,8 @@ class AsyncCaller:
         self.retry = retry
         self._timeout_s = timeout_s
         url = exchange.full_url(base_url)
-        self._http = httpx.AsyncClient(
+        pool = partial(
+            httpx.AsyncClient,
             base_url=url,
             headers=headers,
             transport=transport,
@@ -44,9 +48,11 @@ class AsyncCaller:
             trust_env=exchange.through_proxy(url),
             limits=exchange.CONNECTIONS,
         )
+        self._pools = Pools(pool, asyncio.get_running_loop, lambda loop: loop.is_closed())
 
     async def close(self) -> None:
-        await self._http.aclose()
+        if (http := self._pools.end()) is not None:
+            await http.aclose()
 
     async def ask(self, call: Call[T]) -> T:
         return await self.drive(exchange.ask(call, self.retry))
@@ -76,9 +82,10 @@ class AsyncCaller:
         if isinstance(step, Pause):
             await asyncio.sleep(step.seconds)
             return None
+        http = self._pools.own()
         try:
             with translated():
-                request = self._http.build_request(
+                request = http.build_request(
                     step.method,
                     step.path,
                     params=step.params,
@@ -87,8 +94,8 @@ class AsyncCaller:
                     timeout=exchange.timeouts(self._timeout_s, step),
                 )
                 if step.into is None:
-                    return await self._http.send(request)
-                response = await self._http.send(request, stream=True)
+                    return await http.send(request)
+                response = await http.send(request, stream=True)
                 async with aclosing(response):
                     if response.is_success:
                         rewind(step.into)
@@ -115,7 +122,7 @@ class AsyncCaller:
         """An answer below 400, to be read as it comes. `hold_s`: how much longer than usual it may take."""
         timeout_s = min(self._timeout_s, max(deadline.remaining_s, exchange.SHORT_HOLD_S)) + hold_s
         with translated():
-            async with self._http.stream("GET", path, headers=headers, timeout=timeout_s) as response:
+            async with self._pools.own().stream("GET", path, headers=headers, timeout=timeout_s) as response:
                 if not response.is_success:
                     await response.aread()
                     raise exchange.error_of(response)

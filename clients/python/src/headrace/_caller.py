@@ -1,8 +1,10 @@
 """The synchronous I/O: carries out the steps of `_exchange` with `httpx.Client` and `time.sleep`."""
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from functools import partial
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -15,6 +17,7 @@ from headrace._connecting import Verify, translated, trusted
 from headrace._errors import TransportError
 from headrace._exchange import Deadline, Outcome, Pause, Retry, Send, Step, Steps
 from headrace._files import rewind
+from headrace._pools import Pools
 
 T = TypeVar("T")
 
@@ -22,7 +25,7 @@ NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class Caller:
-    """What `Client`, `Graph` and `Job` share: one connection pool and how calls are repeated."""
+    """What `Client`, `Graph` and `Job` share: connections, of each process its own, and how calls are repeated."""
 
     def __init__(
         self,
@@ -36,7 +39,8 @@ class Caller:
         self.retry = retry
         self._timeout_s = timeout_s
         url = exchange.full_url(base_url)
-        self._http = httpx.Client(
+        pool = partial(
+            httpx.Client,
             base_url=url,
             headers=headers,
             transport=transport,
@@ -44,9 +48,12 @@ class Caller:
             trust_env=exchange.through_proxy(url),
             limits=exchange.CONNECTIONS,
         )
+        self._pools = Pools(pool, os.getpid, lambda process: process != os.getpid())
+        self._pools.own()
 
     def close(self) -> None:
-        self._http.close()
+        if (http := self._pools.end()) is not None:
+            http.close()
 
     def ask(self, call: Call[T]) -> T:
         return self.drive(exchange.ask(call, self.retry))
@@ -76,9 +83,10 @@ class Caller:
         if isinstance(step, Pause):
             time.sleep(step.seconds)
             return None
+        http = self._pools.own()
         try:
             with translated():
-                request = self._http.build_request(
+                request = http.build_request(
                     step.method,
                     step.path,
                     params=step.params,
@@ -87,8 +95,8 @@ class Caller:
                     timeout=exchange.timeouts(self._timeout_s, step),
                 )
                 if step.into is None:
-                    return self._http.send(request)
-                response = self._http.send(request, stream=True)
+                    return http.send(request)
+                response = http.send(request, stream=True)
                 with closing(response):
                     if response.is_success:
                         rewind(step.into)
@@ -112,7 +120,7 @@ class Caller:
     ) -> Iterator[httpx.Response]:
         """An answer below 400, to be read as it comes. `hold_s`: how much longer than usual it may take."""
         timeout_s = min(self._timeout_s, max(deadline.remaining_s, exchange.SHORT_HOLD_S)) + hold_s
-        with translated(), self._http.stream("GET", path, headers=headers, timeout=timeout_s) as response:
+        with translated(), self._pools.own().stream("GET", path, headers=headers, timeout=timeout_s) as response:
             if not response.is_success:
                 response.read()
                 raise exchange.error_of(response)

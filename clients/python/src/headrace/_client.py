@@ -25,7 +25,7 @@ from headrace._workers import Workers
 
 @suggesting
 class Client(Webhooks, Workers):
-    """A connection to a Headrace service; a context manager. Safe to share between threads.
+    """A connection to a Headrace service; a context manager. Safe to share between threads and forks.
 
     Args:
         base_url: where the service listens; "host:port" is http. Without it `HEADRACE_URL` of the environment says

@@ -2,6 +2,7 @@
 
 HeadraceError
  +-- InvalidInput               an argument cannot be sent (also a ValueError)
+ +-- ClientClosed               the client was closed before the call (also a RuntimeError)
  +-- InvalidSignature           a delivery to a webhook is not of the service, or old (also a ValueError)
  +-- WaitTimeout                your `timeout_s` passed; the job goes on, `job_id` names it (also a TimeoutError)
  +-- TransportError             no usable answer came back
@@ -63,6 +64,10 @@ class HeadraceError(Exception):
 
 class InvalidInput(HeadraceError, ValueError):
     """An argument cannot be sent: nothing left this process."""
+
+
+class ClientClosed(HeadraceError, RuntimeError):
+    """The client was closed before the call: nothing left this process."""
 
 
 class InvalidSignature(HeadraceError, ValueError):

@@ -1,0 +1,100 @@
+"""Which connections a client asks on: those of its process and of its event loop, and none once it is closed."""
+
+import asyncio
+import gc
+import multiprocessing
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from headrace import AsyncClient, Client, ClientClosed, HeadraceError
+
+ANSWER = b'{"graphs": [], "next": null}'
+
+
+class Counting(ThreadingHTTPServer):
+    """A service without graphs that counts its connections."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Empty)
+        self.begun = 0
+        self.url = f"http://127.0.0.1:{self.server_port}"
+
+
+class Empty(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def setup(self) -> None:
+        super().setup()
+        assert isinstance(self.server, Counting)
+        self.server.begun += 1
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(ANSWER)))
+        self.end_headers()
+        self.wfile.write(ANSWER)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def counting() -> Iterator[Counting]:
+    server = Counting()
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_fork_asks_on_connections_of_its_own(counting: Counting) -> None:
+    """On one that it shares with its parent each of them would read answers of the other."""
+    with Client(counting.url) as client:
+        assert client.graphs() == client.graphs() == ()
+        assert counting.begun == 1
+        child = multiprocessing.get_context("fork").Process(target=client.graphs)
+        child.start()
+        child.join(30)
+        assert (child.exitcode, counting.begun) == (0, 2)
+        assert client.graphs() == ()
+        assert counting.begun == 2  # the connection of the parent is as it was
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # nobody closes what a loop that has ended leaves open
+def test_an_async_client_is_good_for_one_event_loop_after_the_other(counting: Counting) -> None:
+    client = AsyncClient(counting.url)
+
+    async def ask(*, last: bool) -> int:
+        assert await client.graphs() == await client.graphs() == ()
+        if last:
+            await client.close()
+        return counting.begun
+
+    assert [asyncio.run(ask(last=last)) for last in (False, True)] == [1, 2]
+    gc.collect()
+
+
+def test_a_closed_client_says_so(counting: Counting) -> None:
+    client = Client(counting.url)
+    client.close()
+    client.close()
+    with pytest.raises(ClientClosed, match="the client is closed") as refused:
+        client.ready()
+    assert isinstance(refused.value, HeadraceError)
+
+    async def ask() -> None:
+        other = AsyncClient(counting.url)
+        await other.close()
+        await other.close()
+        with pytest.raises(ClientClosed, match="the client is closed"):
+            await other.ready()
+
+    asyncio.run(ask())
+    assert counting.begun == 0
