@@ -1,14 +1,17 @@
-"""Which connections a client asks on: those of its process and of its event loop, and none once it is closed."""
+"""Which connections a client asks on: those of its process and of its event loop, and none once it is closed. One that
+was given up is closed or asked on again."""
 
 import asyncio
 import gc
 import multiprocessing
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
 from headrace import AsyncClient, Client, ClientClosed, HeadraceError
+from headrace._exchange import Deadline
 
 ANSWER = b'{"graphs": [], "next": null}'
 
@@ -20,8 +23,11 @@ class Counting(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Empty)
-        self.begun = 0
+        self.begun = self.ended = 0
         self.url = f"http://127.0.0.1:{self.server_port}"
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        pass  # the caller has gone
 
 
 class Empty(BaseHTTPRequestHandler):
@@ -31,6 +37,11 @@ class Empty(BaseHTTPRequestHandler):
         super().setup()
         assert isinstance(self.server, Counting)
         self.server.begun += 1
+
+    def finish(self) -> None:
+        super().finish()
+        assert isinstance(self.server, Counting)
+        self.server.ended += 1
 
     def do_GET(self) -> None:
         self.send_response(200)
@@ -79,6 +90,44 @@ def test_an_async_client_is_good_for_one_event_loop_after_the_other(counting: Co
 
     assert [asyncio.run(ask(last=last)) for last in (False, True)] == [1, 2]
     gc.collect()
+
+
+async def ask_on(client: AsyncClient) -> None:
+    while True:
+        await client.graphs()
+
+
+async def read_on(client: AsyncClient) -> None:
+    """As events and rows are read."""
+    while True:
+        async with client._caller.streamed("/v1/graphs", Deadline(), {}) as response:
+            async for _ in response.aiter_bytes():
+                break
+
+
+@pytest.mark.parametrize("ask", [ask_on, read_on])
+def test_no_connection_is_lost_with_a_caller_who_gives_up(
+    counting: Counting, ask: Callable[[AsyncClient], Coroutine[Any, Any, None]]
+) -> None:
+    """At whichever of its steps; a client has a hundred connections."""
+
+    async def give_up(client: AsyncClient) -> None:
+        for turns in range(200):
+            asking = asyncio.create_task(ask(client))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            asking.cancel()
+            await asyncio.wait({asking})
+            assert asking.cancelled()
+        async with asyncio.timeout(5):
+            while counting.begun - counting.ended > 1:
+                await asyncio.sleep(0.01)
+
+    async def session() -> None:
+        async with AsyncClient(counting.url) as client:
+            await give_up(client)
+
+    asyncio.run(session())
 
 
 def test_a_closed_client_says_so(counting: Counting) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import partial
 from types import MappingProxyType
 from typing import TypeVar
@@ -12,6 +12,7 @@ import httpx
 from headrace import _exchange as exchange
 from headrace import _records as records
 from headrace._calls import Call
+from headrace._cancelling import given_up_whole
 from headrace._connecting import Verify, translated, trusted
 from headrace._errors import TransportError
 from headrace._exchange import Deadline, Outcome, Pause, Retry, Send, Step, Steps
@@ -82,30 +83,33 @@ class AsyncCaller:
         if isinstance(step, Pause):
             await asyncio.sleep(step.seconds)
             return None
-        http = self._pools.own()
         try:
-            with translated():
-                request = http.build_request(
-                    step.method,
-                    step.path,
-                    params=step.params,
-                    headers=step.headers,
-                    content=_content(step, on_sent),
-                    timeout=exchange.timeouts(self._timeout_s, step),
-                )
-                if step.into is None:
-                    return await http.send(request)
-                response = await http.send(request, stream=True)
-                async with aclosing(response):
-                    if response.is_success:
-                        rewind(step.into)
-                        async for piece in response.aiter_bytes():
-                            step.into.write(piece)
-                    else:
-                        await response.aread()
-                    return response
+            return await given_up_whole(self._sent(step, on_sent))
         except TransportError as error:
             return error
+
+    async def _sent(self, step: Send, on_sent: Callable[[int], None] | None) -> httpx.Response:
+        http = self._pools.own()
+        with translated():
+            request = http.build_request(
+                step.method,
+                step.path,
+                params=step.params,
+                headers=step.headers,
+                content=_content(step, on_sent),
+                timeout=exchange.timeouts(self._timeout_s, step),
+            )
+            if step.into is None:
+                return await http.send(request)
+            response = await http.send(request, stream=True)
+            async with aclosing(response):
+                if response.is_success:
+                    rewind(step.into)
+                    async for piece in response.aiter_bytes():
+                        step.into.write(piece)
+                else:
+                    await response.aread()
+                return response
 
     @asynccontextmanager
     async def lines(
@@ -121,8 +125,17 @@ class AsyncCaller:
     ) -> AsyncIterator[httpx.Response]:
         """An answer below 400, to be read as it comes. `hold_s`: how much longer than usual it may take."""
         timeout_s = min(self._timeout_s, max(deadline.remaining_s, exchange.SHORT_HOLD_S)) + hold_s
+        http = self._pools.own()
+        request = http.build_request("GET", path, headers=headers, timeout=timeout_s)
         with translated():
-            async with self._pools.own().stream("GET", path, headers=headers, timeout=timeout_s) as response:
+            async with AsyncExitStack() as stack:
+
+                async def opened() -> httpx.Response:
+                    response = await http.send(request, stream=True)
+                    stack.push_async_callback(lambda: given_up_whole(response.aclose()))
+                    return response
+
+                response = await given_up_whole(opened())
                 if not response.is_success:
                     await response.aread()
                     raise exchange.error_of(response)
