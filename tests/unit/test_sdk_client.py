@@ -207,6 +207,9 @@ def test_a_wait_ends_at_its_deadline_and_names_the_job() -> None:
         httpx.RemoteProtocolError("cut off"),
         problem(503, "worker_unavailable"),
         problem(429, "rate_limited", **{"Retry-After": "0.01"}),
+        problem(429, "rate_limited", **{"Retry-After": "nan"}),
+        httpx.Response(503, html="<h1>503 Service Unavailable</h1>"),  # as HAProxy says while all API processes restart
+        httpx.Response(502, text="Bad Gateway"),
     ],
 )
 def test_retries_repeat_the_same_key_and_body(trouble: httpx.Response | Exception) -> None:
@@ -288,11 +291,12 @@ def test_a_refusal_keeps_all_it_says() -> None:
         httpx.Response(200, json={"name": "city"}),
         httpx.Response(200, json=[]),
         httpx.Response(502, text="Bad Gateway"),
+        httpx.Response(404, json=["no such page"]),
         httpx.Response(301, headers={"Location": "/elsewhere"}),
     ],
 )
 def test_an_answer_of_something_else(answer: httpx.Response) -> None:
-    with Script(answer).client() as client, pytest.raises(headrace.UnexpectedAnswer):
+    with Script(*[answer] * 3).client() as client, pytest.raises(headrace.UnexpectedAnswer):
         client.graph("city")
 
 

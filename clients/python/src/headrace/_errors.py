@@ -93,6 +93,10 @@ class ConnectionFailed(TransportError, ConnectionError):
 class UnexpectedAnswer(TransportError):
     """What answered does not speak this API (a proxy, another service, a newer version)."""
 
+    status: int | None = None
+    """Of the answer; None if it is not known."""
+    retry_after_s: float | None = None
+
 
 class ApiError(HeadraceError):
     """The service refused the request, with a stable `code`.

@@ -41,6 +41,9 @@ LONGEST_HOLD_S = 300
 
 RETRIED_STATUS = frozenset({429, 503})
 
+RETRIED_GATEWAY_STATUS = frozenset({429, 502, 503, 504})
+"""Of a proxy, which has no answer of the service: it is being restarted, say."""
+
 SHORT_HOLD_S = 0.05
 """A service that answers "still running" sooner than this did not hold the request."""
 
@@ -52,7 +55,7 @@ LONGEST_PROBE_PAUSE_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How a call is tried again after a lost connection, a 429 or a 503.
+    """How a call is tried again after a lost connection, a 429 or a 503, or a 502 or 504 of a proxy.
 
     Every call may be: those that change something carry an Idempotency-Key, which questions do not need. What the
     service says in Retry-After is heeded, with up to half as much more at random so that callers do not come back
@@ -325,12 +328,14 @@ def error_of(response: httpx.Response | None) -> ApiError | UnexpectedAnswer:
     """The exception for an answer of 400 or above (RFC 9457 problem+json)."""
     if response is None:
         return UnexpectedAnswer("no answer")
+    retry_after_s = _seconds(response.headers.get("retry-after"))
     try:
         body = loads(response.content)
-        retry_after_s = _seconds(response.headers.get("retry-after"))
         return _problem(body, response.status_code, retry_after_s, response.headers.get("x-request-id"))
-    except (LookupError, TypeError, ValueError):
-        return UnexpectedAnswer(f"status {response.status_code} without a problem of this API")
+    except (LookupError, TypeError, ValueError, AttributeError):
+        error = UnexpectedAnswer(f"status {response.status_code} without a problem of this API")
+        error.status, error.retry_after_s = response.status_code, retry_after_s
+        return error
 
 
 def _problem(
@@ -343,16 +348,17 @@ def _problem(
 def _may_retry(error: TransportError | ApiError) -> bool:
     if isinstance(error, ApiError):
         return error.status in RETRIED_STATUS
-    return not isinstance(error, UnexpectedAnswer)
+    return not isinstance(error, UnexpectedAnswer) or error.status in RETRIED_GATEWAY_STATUS
 
 
 def _retry_after_s(error: TransportError | ApiError) -> float | None:
-    return error.retry_after_s if isinstance(error, ApiError) else None
+    return error.retry_after_s if isinstance(error, ApiError | UnexpectedAnswer) else None
 
 
 def _seconds(text: str | None) -> float | None:
-    """Retry-After in seconds; a date counts as none given."""
+    """Retry-After in seconds; a date, or what is no number, counts as none given."""
     try:
-        return None if text is None else float(text)
+        told = math.nan if text is None else float(text)
     except ValueError:
         return None
+    return None if math.isnan(told) else told
