@@ -150,6 +150,16 @@ def test_clients() -> None:
     for kind in (Client, AsyncClient):
         with pytest.raises(InvalidInput, match=r"as in Retry\(attempts=3\), not 3"):
             kind("http://service", retry=3)  # type: ignore[arg-type]
+        for silent in (None, 0, -1, math.nan, math.inf, "5", True):
+            with pytest.raises(InvalidInput, match="timeout_s"):
+                kind("http://service", timeout_s=silent)  # type: ignore[arg-type]
+        for header in ({"X-Town": "Zürich"}, {"X-Town": "a\nb"}, {"X-Town": 5}, {5: "a"}):
+            with pytest.raises(InvalidInput, match="a header is printable ASCII"):
+                kind("http://service", headers=header)  # type: ignore[arg-type]
+        with pytest.raises(InvalidInput, match="an API key is printable ASCII"):
+            kind("http://service", api_key=b"hr_1")  # type: ignore[arg-type]
+        with pytest.raises(InvalidInput, match="without a query"):
+            kind("http://service/?tenant=1")
 
 
 @pytest.mark.parametrize("given", ["service:1", "http://service:1/", "http://service:1/v1", "http://service:1/v1/"])

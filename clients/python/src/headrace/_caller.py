@@ -17,6 +17,7 @@ from headrace._connecting import Verify, translated, trusted
 from headrace._errors import TransportError
 from headrace._exchange import Deadline, Outcome, Pause, Retry, Send, Step, Steps
 from headrace._files import rewind
+from headrace._mistakes import silence
 from headrace._pools import Pools
 
 T = TypeVar("T")
@@ -37,7 +38,7 @@ class Caller:
         transport: httpx.BaseTransport | None,
     ) -> None:
         self.retry = retry
-        self._timeout_s = timeout_s
+        self._timeout_s = silence(timeout_s)
         url = exchange.full_url(base_url)
         pool = partial(
             httpx.Client,

@@ -206,11 +206,19 @@ def until_ready(deadline: Deadline) -> Steps[None]:
 def with_key(headers: Mapping[str, str] | None, api_key: str | None) -> dict[str, str]:
     """The headers, and the API key as a bearer token. Raises `InvalidInput` for what no header can hold."""
     key = os.environ.get("HEADRACE_API_KEY", "") if api_key is None else api_key
+    others = dict(headers or {})
+    for name, value in others.items():
+        if not (_is_printable(name) and _is_printable(value)):  # which may be secret
+            raise InvalidInput(f"a header is printable ASCII, and that of {name!r:.80} is not")
     if not key:
-        return dict(headers or {})
-    if not (key.isascii() and key.isprintable()) or " " in key:
+        return others
+    if not _is_printable(key) or " " in key:
         raise InvalidInput("an API key is printable ASCII without blanks")
-    return {"Authorization": f"Bearer {key}"} | dict(headers or {})
+    return {"Authorization": f"Bearer {key}"} | others
+
+
+def _is_printable(text: object) -> bool:
+    return isinstance(text, str) and text.isascii() and text.isprintable()
 
 
 def patience(retry: Retry | None) -> Retry:
@@ -242,8 +250,8 @@ def full_url(given: str | None) -> str:
         parts = httpx.URL(url)
     except httpx.InvalidURL as error:
         raise InvalidInput(f"{base_url!r} is no URL: {error}") from error
-    if parts.scheme not in ("http", "https") or not parts.host:
-        raise InvalidInput(f"{base_url!r} is no http:// or https:// URL of a host")
+    if parts.query or parts.scheme not in ("http", "https") or not parts.host:
+        raise InvalidInput(f"{base_url!r} is no http:// or https:// URL of a host, without a query")
     return url
 
 

@@ -1,5 +1,6 @@
 """Mistakes in what callers pass that are told here, since the service could not say what was meant."""
 
+import math
 import re
 from collections.abc import Iterable
 from decimal import Decimal
@@ -37,6 +38,14 @@ def seconds(timeout_s: object) -> float:
     if isinstance(timeout_s, bool) or not isinstance(timeout_s, Real) or timeout_s != timeout_s:
         raise InvalidInput(f"timeout_s is a number of seconds, or None, not {timeout_s!r}")
     return float(timeout_s)
+
+
+def silence(timeout_s: object) -> float:
+    """How long a client lets the service be silent. Raises `InvalidInput` for what is no number of seconds above 0."""
+    silent_s = 0.0 if timeout_s is None else seconds(timeout_s)  # None is for a call, which may wait without end
+    if not 0 < silent_s < math.inf:
+        raise InvalidInput(f"timeout_s of a client is a number of seconds above 0, not {timeout_s!r}")
+    return silent_s
 
 
 def refuse_set(column: object, name: str) -> None:
