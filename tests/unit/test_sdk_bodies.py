@@ -294,3 +294,13 @@ def test_what_is_no_graph(tmp_path: Path) -> None:
     ):
         with pytest.raises(InvalidInput):
             graph_body(graph, columns)  # type: ignore[arg-type]
+
+
+def test_nodes_that_are_integers_of_numpy_are_integers() -> None:
+    """As `add_edges_from` finds them in an array; by their `str()` nobody who asks for vertex 1 would find them."""
+    graph = nx.DiGraph()
+    graph.add_edges_from(np.array([[0, 1], [1, 2]]), capacity=1)
+    graph.add_edge(2, np.uint8(3), capacity=2)
+    assert as_npz(graph_body(graph, {}))["tail"] == [0, 1, 2]
+    named = nx.relabel_nodes(graph, {0: np.int64(70)})
+    assert as_json(graph_body(named, {}))["vertex_labels"] == [70, 1, 2, 3]

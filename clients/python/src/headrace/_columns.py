@@ -138,7 +138,8 @@ def _of_networkx(graph: Any, columns: GraphColumns) -> GraphColumns:
         raise InvalidInput("with a NetworkX graph, capacity names an edge attribute")
     nodes = list(graph.nodes)
     kinds = set(map(type, nodes))
-    as_label: Callable[[Any], Vertex] = int if kinds <= {int} else str
+    are_whole = all(kind is int or issubclass(kind, np.integer) for kind in kinds)  # NumPy's, as arrays give them
+    as_label: Callable[[Any], Vertex] = int if are_whole else str
     name = {node: as_label(node) for node in nodes}
     if len(set(name.values())) != len(nodes):
         raise InvalidInput("two nodes have the same str(); they become vertex labels")
@@ -151,7 +152,7 @@ def _of_networkx(graph: Any, columns: GraphColumns) -> GraphColumns:
         "capacity": [data.get(attribute, np.inf) for _, _, data in edges],
         "undirected": not graph.is_directed(),
     }
-    if kinds <= {int} and set(nodes) == set(range(len(nodes))):
+    if are_whole and set(nodes) == set(range(len(nodes))):
         described["n_vertices"] = len(nodes)
         nodes.sort()
     else:
