@@ -1,7 +1,7 @@
 """Requests without I/O: one function per operation of the API, each a `Call` that knows how to read its answer."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from numbers import Integral, Number
 from typing import Any, BinaryIO, Generic, Literal, TypeAlias, TypedDict, TypeVar
@@ -34,7 +34,7 @@ GraphFormat: TypeAlias = Literal["npz", "arrow", "dimacs", "dimacs-min"]
 `dimacs-min`."""
 MatchingField: TypeAlias = Literal["size", "matching", "cover"]
 Ids: TypeAlias = Sequence[EdgeId] | NDArray[Any]
-Terminals: TypeAlias = Vertex | Sequence[Vertex] | NDArray[Any]
+Terminals: TypeAlias = Vertex | Sequence[Vertex] | Set[Vertex] | NDArray[Any]
 """One vertex or many."""
 Caps: TypeAlias = Amounts | Mapping[Vertex, Amount]
 """One amount for all terminals, a column with one for each, or amounts by vertex."""
