@@ -28,4 +28,6 @@ async def given_up_whole(request: Coroutine[Any, Any, T]) -> T:
     except asyncio.CancelledError:
         scope.cancel()
         await asyncio.wait({task})
+        if not task.cancelled():
+            task.exception()  # nobody waits for it any more, and Python would say so
         raise
