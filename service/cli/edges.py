@@ -14,8 +14,7 @@ EDGES = (
     "TAIL,HEAD=CAPACITY, or ID:TAIL,HEAD=CAPACITY where edges have ids. Names with a comma or a colon stand in double "
     "quotes, as in CSV: '\"Mannheim, Hbf\",t=5'."
 )
-QUOTED: Final = r'"(?:[^"]|"")+"'
-EDGE: Final = re.compile(rf'(?:({QUOTED}|[^"]+):)?({QUOTED}|[^",:]+),({QUOTED}|[^":]+)=([^=]*)')
+EDGE: Final = re.compile(r"""\A(?:("(?:[^"]|"")+"|[^"]+):)?("(?:[^"]|"")+"|[^",:]+),("(?:[^"]|"")+"|[^":]+)=([^=]*)""")
 
 
 @app.command()

@@ -148,7 +148,7 @@ def test_watches_have_strings(http: httpx.Client) -> None:
 def events(http: httpx.Client, accept: str, count: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     headers = {"Accept": accept, "Last-Event-ID": "0"}
-    with http.stream("GET", f"{GRAPHS}/told/events", headers=headers) as stream:
+    with http.stream("GET", f"{GRAPHS}/told-as-strings/events", headers=headers) as stream:
         assert stream.status_code == 200
         for line in stream.iter_lines():
             if line.startswith("data: "):
@@ -167,11 +167,11 @@ def test_events_have_strings(http: httpx.Client) -> None:
         "sink": 1,
         "edge_ids": ["ä", "b"],
     }
-    assert http.put(f"{GRAPHS}/told", json=wide).is_success
-    assert http.put(f"{GRAPHS}/told/watches/main", json={}).is_success
+    assert http.put(f"{GRAPHS}/told-as-strings", json=wide).is_success
+    assert http.put(f"{GRAPHS}/told-as-strings/watches/main", json={}).is_success
     for change in ({"edges": ["b"], "set": [2]}, {"edges": ["b"], "op": "close"}, {"edges": ["b"], "set": ["inf"]}):
-        http.patch(f"{GRAPHS}/told/capacities", json=change).raise_for_status()
-    http.patch(f"{GRAPHS}/told/capacities", json={"edges": ["b"], "op": "reopen"}).raise_for_status()
+        http.patch(f"{GRAPHS}/told-as-strings/capacities", json=change).raise_for_status()
+    http.patch(f"{GRAPHS}/told-as-strings/capacities", json={"edges": ["b"], "op": "reopen"}).raise_for_status()
     numbers = events(http, "text/event-stream", 10)
     strings = events(http, "text/event-stream; numbers=string", 10)
     assert events(http, "*/*", 10) == numbers
@@ -179,7 +179,7 @@ def test_events_have_strings(http: httpx.Client) -> None:
     changed = [event for event in strings if "value" in event]
     assert (changed[0]["old_value"], changed[0]["value"]) == (f"{LARGE + 1}.5", f"{LARGE + 2}.5")
     assert (changed[-1]["value"], changed[-1]["error"]) == (None, "unbounded")
-    refused = http.get(f"{GRAPHS}/told/events", headers={"Accept": NUMBERS})
+    refused = http.get(f"{GRAPHS}/told-as-strings/events", headers={"Accept": NUMBERS})
     assert (refused.status_code, refused.json()["code"]) == (406, "not_acceptable")
 
 
