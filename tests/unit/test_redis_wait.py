@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import pytest
 from typer.testing import CliRunner
@@ -18,13 +19,23 @@ from service.host.redis_wait import await_redis
 from service.host.refusal import CannotServe
 from service.settings import Settings
 
+HIGHEST_OF_A_CLUSTER: Final = 55_535
+"""Servers of a cluster speak to each other on a port that is greater by 10,000."""
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
+
 
 @contextmanager
 def a_redis(folder: Path, *arguments: str) -> Iterator[int]:
     """A server of our own until the block ends; its port."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
+    port = free_port()
+    while port > HIGHEST_OF_A_CLUSTER:
+        port = free_port()
     program = redis_server.find_server(folder).path
     command = [program, "--port", str(port), "--dir", str(folder), "--save", "", *arguments]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
@@ -32,6 +43,7 @@ def a_redis(folder: Path, *arguments: str) -> Iterator[int]:
             until = time.monotonic() + 20
             while not _answers(port) and time.monotonic() < until:
                 time.sleep(0.05)
+            assert _answers(port), arguments
             yield port
         finally:
             process.kill()
