@@ -4,8 +4,8 @@
 // number of the step. A block goes on when it has read those of all devices, from the memory of its own. Messages have two
 // places in turn: a device writes one for step k + 2 only after all have come to k + 1, and so have read that of k.
 //
-// All blocks of a device must run at once, and the kernels of all devices too. A host that could not start them all says
-// so to those that wait (GIVEN_UP).
+// All blocks of a device must run at once, and the kernels of all devices too. Where one could not be started, or its
+// device has failed, the host says so to those that wait (GIVEN_UP).
 #pragma once
 
 #include "sharded/shard.cuh"

@@ -1,9 +1,9 @@
 // A network in shards: contiguous ranges of vertices, each with its rows on a device of its own, or beside others on one.
 // sharded/drain.cu has the order of the steps, and why what they do at once does not disturb.
 //
-// What a kernel reads in bulk is its own shard's. What the steps of a drain change is read past L1, as in the drain of one
-// device (barriers.cuh): a meeting of all blocks does not empty it of what other blocks have changed. Labels are replicated: each shard has those of all vertices, and whoever
-// sets one sets it in all shards. What is written in other shards is never read back by the one who writes.
+// What a kernel reads in bulk is its own shard's. What the steps of a drain change is read past L1, which is faster
+// (benchmarks/NOTES.md) and needs nobody to empty it. Labels are replicated: each shard has those of all vertices, and
+// whoever sets one sets it in all shards. What is written in other shards is never read back by the one who writes.
 #pragma once
 
 #include <cooperative_groups.h>
