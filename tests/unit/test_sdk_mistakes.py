@@ -152,12 +152,12 @@ def test_clients() -> None:
             kind("http://service", retry=3)  # type: ignore[arg-type]
         for silent in (None, 0, -1, math.nan, math.inf, "5", True):
             with pytest.raises(InvalidInput, match="timeout_s"):
-                kind("http://service", timeout_s=silent)  # type: ignore[arg-type]
+                kind("http://service", timeout_s=silent)  # type: ignore[arg-type]  # no type checker has seen it
         for header in ({"X-Town": "Zürich"}, {"X-Town": "a\nb"}, {"X-Town": 5}, {5: "a"}):
             with pytest.raises(InvalidInput, match="a header is printable ASCII"):
-                kind("http://service", headers=header)  # type: ignore[arg-type]
+                kind("http://service", headers=header)  # type: ignore[arg-type]  # no type checker has seen it
         with pytest.raises(InvalidInput, match="an API key is printable ASCII"):
-            kind("http://service", api_key=b"hr_1")  # type: ignore[arg-type]
+            kind("http://service", api_key=b"hr_1")  # type: ignore[arg-type]  # no type checker has seen it
         with pytest.raises(InvalidInput, match="without a query"):
             kind("http://service/?tenant=1")
 

@@ -92,14 +92,7 @@ class AsyncCaller:
     async def _sent(self, step: Send, on_sent: Callable[[int], None] | None) -> httpx.Response:
         http = self._pools.own()
         with translated():
-            request = http.build_request(
-                step.method,
-                step.path,
-                params=step.params,
-                headers=step.headers,
-                content=_content(step, on_sent),
-                timeout=exchange.timeouts(self._timeout_s, step),
-            )
+            request = exchange.request_of(http, step, _content(step, on_sent), self._timeout_s)
             if step.into is None:
                 return await http.send(request)
             response = await http.send(request, stream=True)

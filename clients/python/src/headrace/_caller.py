@@ -87,14 +87,7 @@ class Caller:
         http = self._pools.own()
         try:
             with translated():
-                request = http.build_request(
-                    step.method,
-                    step.path,
-                    params=step.params,
-                    headers=step.headers,
-                    content=_content(step, on_sent),
-                    timeout=exchange.timeouts(self._timeout_s, step),
-                )
+                request = exchange.request_of(http, step, _content(step, on_sent), self._timeout_s)
                 if step.into is None:
                     return http.send(request)
                 response = http.send(request, stream=True)

@@ -49,9 +49,8 @@ def translated() -> Iterator[None]:
         raise ConnectionFailed(f"no connection to {_url_of(error)}{hint} ({error})") from error
     except httpx.RequestError as error:
         url, said = _url_of(error), str(error) or type(error).__name__
-        is_silent = (
-            url.startswith("http:") and "sending a response" in said
-        )  # as a server of https is to who speaks http
+        # A server of https says nothing to who speaks http.
+        is_silent = url.startswith("http:") and "sending a response" in said
         raise ConnectionFailed(f"{url}: {said}{' Does it speak https?' if is_silent else ''}") from error
 
 

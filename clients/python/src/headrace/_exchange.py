@@ -255,8 +255,11 @@ def full_url(given: str | None) -> str:
     return url
 
 
-def timeouts(silent_s: float, step: Send) -> httpx.Timeout:
-    return httpx.Timeout(min(silent_s, step.at_most_s) + step.hold_s, pool=step.connection_s)
+def request_of(http: httpx.Client | httpx.AsyncClient, step: Send, content: Any, silent_s: float) -> httpx.Request:
+    """A step as httpx sends it, with the body in the form that this client of httpx takes."""
+    timeout = httpx.Timeout(min(silent_s, step.at_most_s) + step.hold_s, pool=step.connection_s)
+    given = {"params": step.params, "headers": step.headers, "content": content, "timeout": timeout}
+    return http.build_request(step.method, step.path, **given)
 
 
 def parsed(parse: Callable[[Any], T], body: Any) -> T:
