@@ -43,6 +43,7 @@ from service.worker.membership.lease import Lease
 from service.worker.membership.name_taken import wait_instead
 from service.worker.membership.takeover import Takeover
 from service.worker.metrics import TTL_S, WorkerMetrics
+from service.worker.running.absence import Absence
 from service.worker.running.consumer import Consumer
 from service.worker.running.costs import Costs
 from service.worker.running.lanes import Lanes
@@ -195,15 +196,17 @@ class Worker:
 
     def _ask_redis(self, question: Callable[[], Answer]) -> Answer | None:
         """Repeat the question until Redis is there and takes writes; None if the worker is stopped before."""
-        delay_s = 0.01
+        absence, delay_s = Absence(self.name), 0.01
         while not self._consumer.stopping:
             try:
-                return question()
+                answer = question()
             except redis.RedisError as error:
-                if delay_s < MAX_DELAY_S <= 2 * delay_s:  # told once, and not of a Redis that is about to start
-                    log.warning("redis_awaited", worker=self.name, error=str(error))
+                absence.goes_on(error)
                 time.sleep(delay_s)
                 delay_s = min(2 * delay_s, MAX_DELAY_S)
+            else:
+                absence.is_over()
+                return answer
         return None
 
     def _restore_all(self) -> None:

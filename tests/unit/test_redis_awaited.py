@@ -1,6 +1,7 @@
 """A worker whose Redis is not there, or goes away, says so once, and once that it is back: else its log is silent while
 nothing becomes ready, or full of the same line."""
 
+import threading
 import time
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -15,9 +16,11 @@ from service.worker.running.consumer import Consumer
 from tests.service_fixtures import Caller, StartWorker
 
 
-@pytest.mark.parametrize(("refusals", "told"), [(3, 0), (30, 1)], ids=["a start", "an absence"])
-def test_it_is_told_once(refusals: int, told: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("time.sleep", lambda _: None)
+@pytest.mark.parametrize(("refusals", "told"), [(3, False), (30, True)], ids=["a start", "an absence"])
+def test_it_is_told_once(refusals: int, told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("time.sleep", lambda seconds: clock.append(clock.pop() + seconds))
     answers: Iterator[redis.ConnectionError | str] = iter([*[redis.ConnectionError("refused")] * refusals, "there"])
 
     def ask() -> str:
@@ -29,8 +32,9 @@ def test_it_is_told_once(refusals: int, told: int, monkeypatch: pytest.MonkeyPat
     worker: Any = SimpleNamespace(name="w", _consumer=SimpleNamespace(stopping=False))
     with capture_logs() as lines:
         assert Worker._ask_redis(worker, ask) == "there"
-    expected = {"event": "redis_awaited", "worker": "w", "error": "refused", "log_level": "warning"}
-    assert lines == [expected] * told
+    away = {"event": "redis_away", "worker": "w", "error": "refused", "log_level": "warning"}
+    back = {"event": "redis_back", "worker": "w", "away_s": 13, "log_level": "info"}
+    assert lines == ([away, back] if told else [])
 
 
 @pytest.mark.parametrize(
@@ -50,10 +54,12 @@ def test_an_absence_is_told_of_once_and_its_end(
     start_worker: StartWorker,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    read, until = Consumer._read, [0.0]
+    read, may_begin, until = Consumer._read, threading.Event(), list[float]()
 
     def refused(consumer: Consumer, last: bytes | None) -> bytes | None:
-        if time.monotonic() < until[0]:
+        if may_begin.is_set() and not until:
+            until.append(time.monotonic() + away_s)
+        if until and time.monotonic() < until[0]:
             raise error
         return read(consumer, last)
 
@@ -61,8 +67,8 @@ def test_an_absence_is_told_of_once_and_its_end(
     start_worker()
     caller.wait_ready()
     with capture_logs() as lines:
-        until[0] = time.monotonic() + 1.0 + away_s  # the read at hand may take a second
-        time.sleep(1.0 + away_s + 3.0)
+        may_begin.set()
+        time.sleep(1.0 + away_s + 3.0)  # the reads before and after may take a second
     events = [(line["event"], line["log_level"]) for line in lines if line["event"].startswith("redis_")]
     assert events == [("redis_away", "warning"), ("redis_back", "info")] * told
     assert not any(line["event"] == "cannot_read" for line in lines)
