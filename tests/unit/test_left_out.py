@@ -55,7 +55,7 @@ def test_what_is_left_out_is_missing_with_all_below_it(monkeypatch: pytest.Monke
     leave_out("wsgiref.util", "wsgi")
     with pytest.raises(ModuleNotFoundError, match=r"wsgiref\.util is left out of this process"):
         import wsgiref.util
-    import wsgiref.headers  # noqa: F401
+    import wsgiref.headers  # noqa: F401  # that it can be is all
 
 
 def test_what_is_unused_is_missing_meanwhile_only() -> None:

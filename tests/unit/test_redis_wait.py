@@ -37,7 +37,8 @@ def a_redis(folder: Path, *arguments: str) -> Iterator[int]:
     while port > HIGHEST_OF_A_CLUSTER:
         port = free_port()
     program = redis_server.find_server(folder).path
-    command = [program, "--port", str(port), "--dir", str(folder), "--save", "", *arguments]
+    (folder / "server.conf").write_text(f"port {port}\ndir {folder}\n")  # a sentinel takes no option in its place
+    command = [program, str(folder / "server.conf"), *arguments]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         try:
             until = time.monotonic() + 20
@@ -61,6 +62,7 @@ def _answers(port: int) -> bool:
         ("99", [], "refuses: DB index is out of range"),
         ("0", ["--requirepass", "secret"], "refuses: Authentication required"),
         ("0", ["--cluster-enabled", "yes"], "is a cluster: the keys of one change would lie on several servers"),
+        ("0", ["--sentinel"], "is a sentinel, which keeps no data: name the server that it watches"),
     ],
 )
 def test_a_redis_that_can_never_serve_is_not_waited_for(
