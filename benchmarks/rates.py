@@ -114,13 +114,14 @@ def run(wrk: Path, apis: int, workers: int, seconds: float, engine: str) -> Iter
             compare(graph, edges)
 
 
-def run_on_gpus(wrk: Path, gpus: int, seconds: float, scale: int, clients: int) -> Iterator[Row]:
+def run_on_gpus(wrk: Path, gpus: int, apis: int, seconds: float, scale: int, clients: int) -> Iterator[Row]:
     """The rows of a service with so many GPUs. Few clients leave many workers without groups of updates to one graph,
     which cost less each."""
     networks = [generate("rmat", seed=seed, scale=scale) for seed in range(GRAPHS)]
     n_edges = min(edges.n_edges for edges in networks)
-    where: Row = {"gpus": gpus, "engine": "cuda", "n_edges": n_edges}
-    with headrace.local(settings={"HEADRACE_GPUS": str(gpus)}) as service:
+    where: Row = {"gpus": gpus, "api_processes": apis, "engine": "cuda", "n_edges": n_edges}
+    settings = {"HEADRACE_API_PROCESSES": str(apis), "HEADRACE_GPUS": str(gpus)}
+    with headrace.local(settings=settings) as service:
         graphs = [put(service, f"g{number}", edges) for number, edges in enumerate(networks)]
         for kind in (replace(kind, clients=clients) for kind in TOGETHER if kind.size and kind.graphs == GRAPHS):
             measured(wrk, service.url, kind, n_edges, min(1.0, seconds))
@@ -181,6 +182,7 @@ def main() -> int:
     parser.add_argument("--engine", default="cpu")
     parser.add_argument("--gpus", default="", help="numbers of GPUs, instead of --processes")
     parser.add_argument("--clients", type=int, default=CLIENTS, help="with --gpus")
+    parser.add_argument("--apis", type=int, default=8, help="API processes with --gpus; a local service has one")
     parser.add_argument("--scale", type=int, default=17, help="of the R-MAT networks")
     parser.add_argument("--out", type=Path, help="the JSON file; benchmarks/results/rates.json if absent")
     options = parser.parse_args()
@@ -196,7 +198,7 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
     """What was asked for, service after service."""
     if options.gpus:
         for gpus in map(int, options.gpus.split(",")):
-            yield from run_on_gpus(options.wrk, gpus, options.seconds, options.scale, options.clients)
+            yield from run_on_gpus(options.wrk, gpus, options.apis, options.seconds, options.scale, options.clients)
         return
     for pair in options.processes.split(","):
         apis, workers = map(int, pair.split("x"))
