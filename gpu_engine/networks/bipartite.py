@@ -58,7 +58,7 @@ def oriented(network: Network, left: VertexArray | None = None) -> Network:
         coordinates=None,
     )
     copy = Network(edges)
-    copy.edge_ids, copy.vertex_labels, copy.deleted = network.edge_ids, network.vertex_labels, network.deleted
+    copy.edge_ids, copy.vertex_labels, copy.edge_marks = network.edge_ids, network.vertex_labels, network.edge_marks
     return copy
 
 

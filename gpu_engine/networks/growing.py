@@ -79,14 +79,11 @@ def grow(network: Network, structure: Structure) -> Growth:
     grown.vertex_labels = network.vertex_labels.extended(structure.vertex_labels, structure.n_vertices)
     grown.edge_ids = network.edge_ids.extended(structure.edge_ids, structure.n_edges)
     grown.coordinates = placed(network.coordinates, [structure])
-    if len(network.deleted_vertices):
-        grown.deleted_vertices = with_zeros(network.deleted_vertices, structure.n_vertices)
+    grown.vertex_marks, grown.edge_marks = network.vertex_marks.longer(n), network.edge_marks.longer(m)
     inserted = _insert(network, grown, structure)
     if structure.n_edges:
         grown.capacity = network.spare.with_zeros(network.capacity, structure.n_edges)
         grown.undirected = _joined_flags(network, structure.undirected)
-        if len(network.deleted):
-            grown.deleted = with_zeros(network.deleted, structure.n_edges)
     return Growth(network, grown, inserted)
 
 

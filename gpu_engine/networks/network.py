@@ -122,8 +122,8 @@ class Network(Presence):
         """Bytes of the arrays at rest, flow states not counted."""
         arrays = (
             self.capacity,
-            self.deleted,
-            self.deleted_vertices,
+            self.edge_marks,
+            self.vertex_marks,
             self.undirected,
             self._loops,
             self._loop_vertex,
@@ -139,20 +139,25 @@ class Network(Presence):
 
     def edge_tail(self, rows: EdgeArray) -> VertexArray:
         """int32[k]: the tails of these edge rows."""
-        return self._end(rows, self.reverse_arc)
+        arcs = self.edge_arc[rows]
+        return self._end(rows, arcs, self.reverse_arc[arcs] if self.n_arcs else arcs)
 
     def edge_head(self, rows: EdgeArray) -> VertexArray:
         """int32[k]: the heads of these edge rows."""
-        return self._end(rows, None)
-
-    def _end(self, rows: EdgeArray, through: ArcArray | None) -> VertexArray:
         arcs = self.edge_arc[rows]
-        if self.n_arcs == 0:
-            ends = np.zeros(len(arcs), np.int32)
-        else:
-            ends = self.head[arcs if through is None else through[arcs]]
-        loops = np.flatnonzero(arcs < 0)
-        ends[loops] = self._loop_vertex[np.searchsorted(self._loops, rows[loops])]
+        return self._end(rows, arcs, arcs)
+
+    def edge_ends(self, rows: EdgeArray) -> tuple[VertexArray, VertexArray]:
+        """int32[k] each: the tails and the heads of these edge rows."""
+        arcs = self.edge_arc[rows]
+        return self._end(rows, arcs, self.reverse_arc[arcs] if self.n_arcs else arcs), self._end(rows, arcs, arcs)
+
+    def _end(self, rows: EdgeArray, arcs: ArcArray, toward: ArcArray) -> VertexArray:
+        """The vertices that these arcs lead ``toward``, and of loops, which have no arcs, their own."""
+        ends = self.head[toward] if self.n_arcs else np.zeros(len(arcs), np.int32)
+        if len(self._loops):
+            loops = np.flatnonzero(arcs < 0)
+            ends[loops] = self._loop_vertex[np.searchsorted(self._loops, rows[loops])]
         return ends
 
     def is_undirected(self, rows: EdgeArray) -> BoolArray:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from gpu_engine.networks.marks import Marks
 from gpu_engine.types import BoolArray, EdgeArray, VertexArray
 
 
@@ -16,20 +17,30 @@ class Presence:
         self.n_edges = n_edges
         self.source, self.sink = self.loaded_ends = source, sink
         """Its default terminals; of `loaded_ends`, which it was made with, those that are there."""
-        self.deleted: BoolArray = np.empty(0, np.bool_)
-        """bool[m] once an edge has been deleted: which edges are not there any more. Their capacities are 0."""
-        self.deleted_vertices: BoolArray = np.empty(0, np.bool_)
-        """bool[n] once a vertex has been deleted: which vertices are not there any more. They have no edges."""
+        self.edge_marks = Marks(n_edges)
+        """The capacities of edges that are gone are 0."""
+        self.vertex_marks = Marks(n_vertices)
+        """Vertices that are gone have no edges."""
+
+    @property
+    def deleted(self) -> BoolArray:
+        """bool[m] once an edge has been deleted: which edges are not there any more."""
+        return self.edge_marks.column
+
+    @property
+    def deleted_vertices(self) -> BoolArray:
+        """bool[n] once a vertex has been deleted: which vertices are not there any more."""
+        return self.vertex_marks.column
 
     @property
     def n_live_edges(self) -> int:
         """Edges that are there: not those that were deleted."""
-        return self.n_edges - int(np.count_nonzero(self.deleted))
+        return self.n_edges - self.edge_marks.n_gone
 
     @property
     def n_live_vertices(self) -> int:
         """Vertices that are there: not those that were deleted."""
-        return self.n_vertices - int(np.count_nonzero(self.deleted_vertices))
+        return self.n_vertices - self.vertex_marks.n_gone
 
     @property
     def there(self) -> BoolArray:
@@ -38,7 +49,7 @@ class Presence:
 
     def are_gone(self, vertices: VertexArray | EdgeArray) -> BoolArray:
         """bool[k]: which of these vertices were deleted."""
-        return self.deleted_vertices[vertices] if len(self.deleted_vertices) else np.zeros(len(vertices), np.bool_)
+        return self.vertex_marks.of(vertices)
 
     def live(self, rows: EdgeArray) -> EdgeArray:
         """Those of these edge rows that were not deleted."""
@@ -46,15 +57,11 @@ class Presence:
 
     def mark(self, deleted: EdgeArray, revived: EdgeArray) -> None:
         """Note that edges are not there any more, or are there again; forks keep what they know. O(m)."""
-        if len(deleted) or len(revived):
-            marks = self.deleted.copy() if len(self.deleted) else np.zeros(self.n_edges, np.bool_)
-            marks[deleted], marks[revived] = True, False
-            self.deleted = marks
+        self.edge_marks = self.edge_marks.changed(deleted, revived)
 
     def mark_vertices(self, deleted: VertexArray, revived: VertexArray) -> None:
         """The same of vertices. Without one that was its own default terminal the network has none. O(n)."""
-        if len(deleted) or len(revived):
-            marks = ~self.there
-            marks[deleted], marks[revived] = True, False
-            self.deleted_vertices = marks
+        before, self.vertex_marks = self.vertex_marks, self.vertex_marks.changed(deleted, revived)
+        if self.vertex_marks is not before:
+            marks = self.deleted_vertices
             self.source, self.sink = (None if end is None or marks[end] else end for end in self.loaded_ends)

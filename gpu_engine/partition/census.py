@@ -1,4 +1,8 @@
-"""Which vertices came, went or weigh something else since a partition was brought up to date."""
+"""What vertices and edges weighed when a partition was brought up to date, and what has changed since.
+
+Where each of them weighs 1, what tells is which ones are there: a network never changes its marks but makes others, so
+that nothing is copied to keep them, and they know what has changed since.
+"""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -6,9 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_engine.networks.marks import Marks
 from gpu_engine.networks.network import Network
-from gpu_engine.partition.survey import changed_items
-from gpu_engine.types import BoolArray, UnitArray, VertexArray
+from gpu_engine.partition.columns import lengthened
+from gpu_engine.partition.problem import Weights, edge_weights
+from gpu_engine.partition.survey import changed_items, changed_marks
+from gpu_engine.types import BoolArray, EdgeArray, UnitArray, VertexArray
 
 
 class ChangedVertices(NamedTuple):
@@ -25,27 +32,69 @@ class ChangedVertices(NamedTuple):
 
 
 class Census:
-    """Who was there at the last answer: all there is to compare where each vertex weighs 1, a byte for each."""
+    """Which vertices were there at the last answer, if each one weighed 1 then."""
 
     def __init__(self) -> None:
-        self._there: NDArray[np.int8] | None = None
+        self._marks: Marks | None = None
         """None: not each one weighed 1."""
 
     @property
     def nbytes(self) -> int:
-        return 0 if self._there is None else self._there.nbytes
+        return 0 if self._marks is None else self._marks.nbytes
 
     def changed(
         self, network: Network, weight: UnitArray | None, compare: Callable[[UnitArray], tuple[VertexArray, int]]
     ) -> ChangedVertices:
         """Since the last call. ``weight`` int64[n], or None: each weighs 1. ``compare`` says of such a column which
-        vertices have changed, and what all weigh together. O(n)."""
-        before, self._there = self._there, network.there.view(np.int8) if weight is None else None
-        if before is not None and self._there is not None:
-            rows, total = changed_items(before, self._there).astype(np.int32), network.n_live_vertices
+        vertices have changed, and what all weigh together. O(n), or O(what has changed) without weights."""
+        before, self._marks = self._marks, network.vertex_marks if weight is None else None
+        if before is not None and self._marks is not None:
+            rows, total = changed_marks(before, self._marks).astype(np.int32), network.n_live_vertices
         else:
             rows, total = compare(np.ones(network.n_vertices, np.int64) if weight is None else weight)
         own = np.ones(len(rows), np.int64) if weight is None else weight[rows]
-        gone = network.deleted_vertices
-        there = ~gone[rows] if len(gone) else np.ones(len(rows), np.bool_)
-        return ChangedVertices(rows, there, own, total)
+        return ChangedVertices(rows, ~network.are_gone(rows), own, total)
+
+
+class ChangedEdges(NamedTuple):
+    """Edges that weigh something else now."""
+
+    rows: EdgeArray
+    """int64[k], rising."""
+    delta: UnitArray
+    """int64[k]: how much more."""
+
+
+class Scales:
+    """What each edge weighed at the last answer."""
+
+    def __init__(self, weights: Weights) -> None:
+        self._weights = weights
+        self._marks = Marks(0)
+        self._capacity: UnitArray = np.empty(0, np.int64)
+        """A copy; of no length where each edge weighs 1."""
+
+    @property
+    def nbytes(self) -> int:
+        return self._marks.nbytes + self._capacity.nbytes
+
+    def begin(self, network: Network) -> NDArray[np.integer]:
+        """Know what edges weigh now, and tell it, as `edge_weights` does and with its errors. O(m)."""
+        weight = edge_weights(network, self._weights)
+        self._marks = network.edge_marks
+        self._capacity = np.array(weight if self._weights == "capacity" else [], np.int64)
+        return weight
+
+    def changed(self, network: Network) -> ChangedEdges:
+        """Since the last call. Raises as `edge_weights` does, and knows what it did then. O(m), or O(what has changed)
+        where each weighs 1."""
+        if self._weights == "one":
+            before, self._marks = self._marks, network.edge_marks
+            rows = changed_marks(before, self._marks)
+            return ChangedEdges(rows, 1 - 2 * self._marks.of(rows).astype(np.int64))
+        weight = edge_weights(network, self._weights)
+        rows = changed_items(self._capacity, weight)
+        self._capacity = lengthened(self._capacity, len(weight))
+        delta = weight[rows].astype(np.int64) - self._capacity[rows]
+        self._capacity[rows] = weight[rows]
+        return ChangedEdges(rows, delta)

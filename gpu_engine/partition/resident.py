@@ -11,7 +11,6 @@ from functools import partial
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpu_engine.engine import Control
 from gpu_engine.footprint import Footprint, Room
@@ -26,22 +25,21 @@ from gpu_engine.partition.buckets import (
     packed_anew,
     with_vertices,
 )
-from gpu_engine.partition.census import Census
+from gpu_engine.partition.census import Census, ChangedEdges, Scales
 from gpu_engine.partition.columns import lengthened
 from gpu_engine.partition.flow_refine import flow_refine_bytes
 from gpu_engine.partition.moves import NOWHERE, Books
 from gpu_engine.partition.multilevel import multilevel_bytes
 from gpu_engine.partition.partitioner import HostPartitioner, Partitioner, holds_bytes
-from gpu_engine.partition.problem import Question, edge_weights, limit_of
+from gpu_engine.partition.problem import Question, limit_of
 from gpu_engine.partition.survey import (
-    changed_items,
     changed_vertices,
     enter_vertices,
     n_moved,
     touched_vertices,
 )
 from gpu_engine.partition.upkeep import Upkeep
-from gpu_engine.types import EdgeArray, UnitArray, VertexArray
+from gpu_engine.types import UnitArray, VertexArray
 
 
 class Way(StrEnum):
@@ -108,7 +106,7 @@ class ResidentPartition:
     def __init__(self, question: Question, partitioner: Partitioner | None = None) -> None:
         self.question = question
         self._partitioner: Partitioner = HostPartitioner() if partitioner is None else partitioner
-        self._edge_weight: NDArray[np.integer] = np.empty(0, np.int64)
+        self._scales = Scales(question.weights)
         self._buckets: Buckets | None = None
         self._census = Census()
         self._books = _books(0, question.k)
@@ -141,7 +139,7 @@ class ResidentPartition:
     @property
     def nbytes(self) -> int:
         held = 0 if self._buckets is None else self._buckets.nbytes
-        return held + self._edge_weight.nbytes + self._census.nbytes + sum(column.nbytes for column in self._books)
+        return held + self._scales.nbytes + self._census.nbytes + sum(column.nbytes for column in self._books)
 
     @property
     def footprint(self) -> Footprint:
@@ -155,24 +153,24 @@ class ResidentPartition:
         compare columns, a few milliseconds for as much, and what the changes take. Raises `InvalidNetwork`,
         `CapacityOverflow`, `OutOfMemory`, `Cancelled`.
         """
-        weight = edge_weights(network, self.question.weights)
         compare = partial(changed_vertices, self._books, network.deleted_vertices)
         other = self._census.changed(network, vertex_weight, compare)
         limit = limit_of(other.total, self.question.k, self.question.epsilon)
-        make = partial(self._make, network, weight, vertex_weight, limit, control, room)
+        make = partial(self._make, network, vertex_weight, limit, control, room)
         if self._buckets is None:
             return make("it is the first answer, or the partition before was forgotten")
-        rows = changed_items(self._edge_weight, weight)
+        edges = self._scales.changed(network)
+        rows = edges.rows
         if not len(rows) and not len(other.rows):
             self._books = _extended(self._books, network.n_vertices)
             return Report(Way.UNCHANGED, 0, 0)
         if self._upkeep.change(len(rows), len(other.rows)):
             return make("too much has changed since the last answer, or since it was made from nothing")
-        tail, head = network.edge_tail(rows), network.edge_head(rows)
+        tail, head = network.edge_ends(rows)
         if change_cost(self._buckets, tail, head) > 4 * (network.n_arcs + network.n_vertices):  # hubs: all is as fast
             return make("what has changed are edges of vertices with very many")
         before = self.part.copy()
-        self._enter(network, rows, tail, head, weight, room)
+        self._enter(network, edges, tail, head, room)
         come, n_other = enter_vertices(self._books, other.rows, other.there, other.weight)
         self._books.limit[0] = limit
         touched = np.sort(touched_vertices(self.part, tail, head, come))
@@ -214,7 +212,6 @@ class ResidentPartition:
     def _make(
         self,
         network: Network,
-        weight: NDArray[np.integer],
         vertex_weight: UnitArray | None,
         limit: int,
         control: Control,
@@ -222,11 +219,11 @@ class ResidentPartition:
         reason: str,
     ) -> Report:
         n, arcs, k = network.n_vertices, network.n_arcs, self.question.k
-        needed = bucket_bytes(n, arcs) + multilevel_bytes(n, arcs, k) + books_bytes(n, k) + weight.nbytes
+        needed = bucket_bytes(n, arcs) + multilevel_bytes(n, arcs, k) + books_bytes(n, k) + 8 * network.n_edges
         room(Footprint(needed + flow_refine_bytes(n, arcs, k)))
+        weight = self._scales.begin(network)
         links = link_weights(arcs, network.edge_arc, network.reverse_arc, weight)
         self._buckets = bucketed(network.row_offsets, network.head, links)
-        self._edge_weight = weight.copy()
         self._books = _books(n, k)
         self._books.part[:] = np.where(network.there, k, NOWHERE)
         self._books.vertex_weight[:] = np.where(network.there, 1 if vertex_weight is None else vertex_weight, 0)
@@ -239,29 +236,25 @@ class ResidentPartition:
     def _enter(
         self,
         network: Network,
-        rows: EdgeArray,
+        edges: ChangedEdges,
         tail: VertexArray,
         head: VertexArray,
-        weight: NDArray[np.integer],
         room: Room,
     ) -> None:
         """Enter what edges weigh now, and new vertices, which are in the pseudo-partition."""
-        n, m = network.n_vertices, network.n_edges
-        self._edge_weight = lengthened(self._edge_weight, m)
+        n = network.n_vertices
         self._buckets = with_vertices(self._graph, n - len(self._graph.start))  # some may have come and gone unseen
         self._books = _extended(self._books, n)
-        delta = weight[rows].astype(np.int64) - self._edge_weight[rows]
-        self._upkeep.weigh(int(delta.sum()))
+        self._upkeep.weigh(int(edges.delta.sum()))
         done = 0
         while True:
-            columns = tail, head, delta, done, self._books.part, self._books.cut
+            columns = tail, head, edges.delta, done, self._books.part, self._books.cut
             done = int(change_links(self._graph, *columns))
-            if done == len(rows):
+            if done == len(tail):
                 break
             room(Footprint(bucket_bytes(n, self._graph.n_slots_used)))
-            wide = 2 * int(max(self._graph.room[tail[done]], self._graph.room[head[done]])) + 4 * (len(rows) - done)
+            wide = 2 * int(max(self._graph.room[tail[done]], self._graph.room[head[done]])) + 4 * (len(tail) - done)
             self._buckets = packed_anew(self._graph, n, 2 * wide)
-        self._edge_weight[rows] = weight[rows]
 
 
 def books_bytes(n_vertices: int, k: int) -> int:

@@ -7,23 +7,76 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gpu_engine.errors import CapacityOverflow
+from gpu_engine.networks.marks import Marks
 from gpu_engine.partition.moves import NOWHERE, Books
 from gpu_engine.types import MAX_TOTAL, BoolArray, EdgeArray, UnitArray, VertexArray
 
-WORD: Final = 8
+BLOCK: Final = 512
+"""Items that are held against one another at once: mostly all of them are as they were."""
 
 
-def changed_items(before: NDArray[np.integer], now: NDArray[np.integer]) -> EdgeArray:
-    """Places where two columns differ, both int64 or both int8; behind its end ``before`` counts as zeros. Raises
-    ValueError if it is the longer one. O(n)."""
-    m = len(before)
-    if len(now) < m:
-        raise ValueError(f"{m} items have become {len(now)}: numbers of vertices and edges are never taken back")
-    whole = m // WORD * WORD if before.itemsize == now.itemsize == 1 else 0  # eight of them are one number
-    words = np.flatnonzero(now[:whole].view(np.int64) != before[:whole].view(np.int64))
-    rows = (words[:, None] * WORD + np.arange(WORD)).ravel()
-    others = whole + np.flatnonzero(now[whole:m] != before[whole:])
-    return np.concatenate([rows[now[rows] != before[rows]], others, m + np.flatnonzero(now[m:])])
+def changed_marks(before: Marks, now: Marks) -> EdgeArray:
+    """int64[k], rising: items that are there and were not, or were there and are not. Raises ValueError if there were
+    more of them. O(what has changed), or O(n) if nobody knows any more what that is."""
+    m = _may_grow(before.n, now.n)
+    rows = now.touched_since(before)
+    if rows is not None:
+        rows = rows[: np.searchsorted(rows, m)]
+        rows = rows[before.of(rows) != now.of(rows)]
+    elif len(before.column) and len(now.column):
+        rows = _differing(before.column, now.column[:m])
+    else:
+        rows = np.flatnonzero(before.column if len(before.column) else now.column[:m])
+    new = np.arange(m, now.n)
+    return np.concatenate([rows, new[~now.of(new)]])
+
+
+def changed_items(before: UnitArray, now: NDArray[np.integer]) -> EdgeArray:
+    """int64[k], rising: places where two columns differ; behind its end ``before`` counts as zeros. Raises ValueError
+    if it is the longer one. O(n)."""
+    m = _may_grow(len(before), len(now))
+    return np.concatenate([np.flatnonzero(now[:m] != before), m + np.flatnonzero(now[m:])])
+
+
+def _may_grow(before: int, now: int) -> int:
+    if now < before:
+        raise ValueError(f"{before} items have become {now}: numbers of vertices and edges are never taken back")
+    return before
+
+
+def _differing(before: BoolArray, now: BoolArray) -> EdgeArray:
+    """int64[k], rising: where two columns of one length differ. Eight items are one number."""
+    whole = len(now) // 8 * 8
+    words = before[:whole].view(np.int64), now[:whole].view(np.int64)
+    rows: EdgeArray = _differing_bytes(*words, before.view(np.uint8), now.view(np.uint8))
+    return rows
+
+
+@njit(cache=True, nogil=True)
+def _differing_bytes(
+    words_before: UnitArray, words: UnitArray, before: NDArray[np.uint8], now: NDArray[np.uint8]
+) -> EdgeArray:
+    n = len(now)
+    found = np.empty(n, np.int64)  # pages that nothing is written to cost nothing
+    count = 0
+    for begin in range(0, len(words), BLOCK // 8):
+        end = min(begin + BLOCK // 8, len(words))
+        differ = np.int64(0)
+        for i in range(begin, end):  # no branch, so several are looked at in one instruction
+            differ |= words_before[i] ^ words[i]
+        if differ == 0:
+            continue
+        for i in range(begin, end):
+            if words_before[i] != words[i]:
+                for j in range(8 * i, 8 * i + 8):
+                    if before[j] != now[j]:
+                        found[count] = j
+                        count += 1
+    for j in range(8 * len(words), n):
+        if before[j] != now[j]:
+            found[count] = j
+            count += 1
+    return found[:count].copy()
 
 
 def changed_vertices(books: Books, deleted: BoolArray, weight: UnitArray) -> tuple[VertexArray, int]:
@@ -60,9 +113,6 @@ def _survey(
 
 ABSENT: Final = -1
 """In place of what a vertex weighs that is not there."""
-
-BLOCK: Final = 512
-"""Vertices that are held against one another at once: mostly all of them are as they were."""
 
 
 def changed_weights(before: UnitArray, deleted: BoolArray, weight: UnitArray) -> tuple[VertexArray, int]:

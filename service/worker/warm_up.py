@@ -28,6 +28,7 @@ from gpu_engine.networks.bipartite import one_each
 from gpu_engine.networks.bounds import LowerBounds
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.growing import grow
+from gpu_engine.networks.marks import Marks
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.terminals import Terminals
@@ -40,6 +41,7 @@ from gpu_engine.partition.buckets import bucketed, link_weights
 from gpu_engine.partition.contract import drawn_together, parts_of
 from gpu_engine.partition.problem import Question, edge_weights
 from gpu_engine.partition.resident import ResidentPartition
+from gpu_engine.partition.survey import changed_marks
 from gpu_engine.paths import decompose
 from gpu_engine.select import unit_flow
 from gpu_engine.trials import Changes
@@ -224,6 +226,7 @@ def _partitions(network: Network) -> None:
         found.bring(grown, weight, Control(), unlimited)
         edge_weight = edge_weights(grown, question.weights)
         prove_partition(grown, edge_weight, weight, found.part, 100, (found.cut, found.part_weight))
+    changed_marks(Marks(9, np.zeros(9, np.bool_)), Marks(9, np.ones(9, np.bool_), 9))
     few = Network(EdgeList(4, EDGES.tail, EDGES.head, EDGES.capacity))
     ResidentPartition(Question(2, Fraction(0))).bring(few, np.ones(4, np.int64), Control(), unlimited)
     links = link_weights(few.n_arcs, few.edge_arc, few.reverse_arc, few.capacity)

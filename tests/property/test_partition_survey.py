@@ -4,16 +4,22 @@ from functools import partial
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from gpu_engine.errors import CapacityOverflow
 from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.growing import grow
+from gpu_engine.networks.marks import FEW, SHARE, STEPS, Marks
 from gpu_engine.networks.network import Network
-from gpu_engine.partition.census import Census
+from gpu_engine.networks.structure import Structure
+from gpu_engine.partition.census import Census, Scales
 from gpu_engine.partition.columns import lengthened
 from gpu_engine.partition.moves import NOWHERE, Books
+from gpu_engine.partition.problem import Weights, edge_weights
 from gpu_engine.partition.survey import (
     ABSENT,
     changed_items,
+    changed_marks,
     changed_vertices,
     changed_weights,
     enter_vertices,
@@ -21,6 +27,8 @@ from gpu_engine.partition.survey import (
     touched_vertices,
 )
 from gpu_engine.types import MAX_TOTAL
+
+NO_ROWS = np.empty(0, np.int64)
 
 
 def books_of(part: list[int], weight: list[int], k: int) -> Books:
@@ -106,17 +114,97 @@ def test_vertices_are_touched_once_and_counted_if_they_had_a_part() -> None:
 
 def test_any_change_of_a_column_is_found() -> None:
     rng = np.random.default_rng(3)
-    for kind in (np.int8, np.int64):
-        for _ in range(50):
-            n, more = (int(x) for x in rng.integers(0, 3000, 2))
-            before = rng.integers(0, 2, n).astype(kind)
-            now = np.append(before, rng.integers(0, 2, more).astype(kind))
-            some = rng.integers(0, n + more, int(rng.integers(0, 5))) if n + more else np.empty(0, np.int64)
-            now[some] = rng.integers(0, 2, len(some))
-            expected = np.flatnonzero(now != np.append(before, np.zeros(more, kind)))
-            assert changed_items(before, now).tolist() == expected.tolist()
+    for _ in range(50):
+        n, more = (int(x) for x in rng.integers(0, 3000, 2))
+        before = rng.integers(0, 2, n)
+        now = np.append(before, rng.integers(0, 2, more))
+        some = rng.integers(0, n + more, int(rng.integers(0, 5))) if n + more else np.empty(0, np.int64)
+        now[some] = rng.integers(0, 2, len(some))
+        expected = np.flatnonzero(now != np.append(before, np.zeros(more, np.int64)))
+        assert changed_items(before, now).tolist() == expected.tolist()
     with pytest.raises(ValueError, match="2 items have become 1"):
-        changed_items(np.zeros(2, np.int8), np.zeros(1, np.int8))
+        changed_items(np.zeros(2, np.int64), np.zeros(1, np.int64))
+
+
+def marks_of(n: int, gone: NDArray[np.bool_]) -> Marks:
+    return Marks(n).changed(np.flatnonzero(gone), NO_ROWS)
+
+
+def test_any_change_of_unrelated_marks_is_found() -> None:
+    """Also from no column to one, and back."""
+    rng = np.random.default_rng(5)
+    for _ in range(300):
+        n, more = (int(x) for x in rng.integers(0, rng.choice([4, 30, 3000]), 2))
+        before = rng.random(n) < rng.choice([0, 0.1, 0.9])
+        now = np.append(before, rng.random(more) < 0.2)
+        some = rng.integers(0, n + more, int(rng.integers(0, 40))) if n + more else NO_ROWS
+        now[some] = rng.integers(0, 2, len(some))
+        expected = np.flatnonzero(np.append(~before, np.zeros(more, np.bool_)) != ~now)
+        assert changed_marks(marks_of(n, before), marks_of(n + more, now)).tolist() == expected.tolist()
+    with pytest.raises(ValueError, match="2 items have become 1"):
+        changed_marks(Marks(2), Marks(1))
+
+
+def test_marks_know_what_changed_for_some_steps_back() -> None:
+    """Compared with marks of any earlier time, of a branch that went another way, and of another network."""
+    rng = np.random.default_rng(7)
+    for _ in range(30):
+        n = int(rng.integers(1, 3000))
+        seen = [Marks(n)]
+        for _ in range(60):
+            at = seen[int(rng.integers(max(0, len(seen) - 30), len(seen)))] if rng.random() < 0.2 else seen[-1]
+            some = np.unique(rng.integers(0, at.n, int(rng.integers(0, 9 if rng.random() < 0.9 else 900))))
+            gone, back = some[::2], some[1::2]
+            seen.append(at.changed(gone, back).longer(at.n + int(rng.integers(0, 3))))
+            before = seen[int(rng.integers(max(0, len(seen) - 30), len(seen)))]
+            now = seen[-1]
+            if before.n > now.n:
+                continue
+            there = np.zeros(now.n, np.bool_)
+            there[: before.n] = ~before.of(np.arange(before.n))
+            expected = np.flatnonzero(there == now.of(np.arange(now.n)))
+            assert changed_marks(before, now).tolist() == expected.tolist()
+            assert now.n_gone == int(np.count_nonzero(now.column))
+            assert len(now.steps) <= STEPS
+            assert sum(len(rows) for _, rows in now.steps) <= max(FEW, now.n // SHARE)
+
+
+def test_what_changed_is_known_without_a_look_at_all_items() -> None:
+    at = first = Marks(10).changed(np.array([3]), NO_ROWS)
+    for i in range(STEPS):
+        at = at.changed(np.array([i % 3]), np.array([4]))
+        known = at.touched_since(first)
+        assert known is not None
+        assert known.tolist() == [*range(min(i + 1, 3)), 4]
+    assert at.touched_since(at.longer(12)) is not None
+    assert at.changed(np.array([5]), NO_ROWS).touched_since(first) is None
+    assert Marks(10).touched_since(Marks(10)) is None
+    assert at.changed(NO_ROWS, NO_ROWS) is at
+
+
+@pytest.mark.parametrize("weights", ["one", "capacity"])
+def test_scales_tell_what_edges_weigh_more(weights: Weights) -> None:
+    rng = np.random.default_rng(6)
+    network = Network(EdgeList(50, *rng.integers(0, 50, (2, 900)).astype(np.int32), rng.integers(0, 9, 900)))
+    scales = Scales(weights)
+    known = scales.begin(network).astype(np.int64)
+    for turn in range(60):
+        if turn % 3 == 0:
+            gone, back = np.unique(rng.integers(0, network.n_edges, 5)), rng.integers(0, network.n_edges, 5)
+            network.set_capacity(gone, np.zeros(len(gone), np.int64))
+            network.mark(gone, np.setdiff1d(back, gone))
+        if turn % 3 == 1:
+            more = int(rng.integers(0, 9))
+            ends = rng.integers(0, 50, (2, more)).astype(np.int32)
+            network = grow(network, Structure(0, None, *ends, np.zeros(more, np.bool_), None)).network
+        live = network.live(np.unique(rng.integers(0, network.n_edges, 20)))
+        network.set_capacity(live, rng.integers(0, 9, len(live)))
+        own = edge_weights(network, weights).astype(np.int64)
+        more_than = own - np.append(known, np.zeros(len(own) - len(known), np.int64))
+        found = scales.changed(network)
+        assert found.rows.tolist() == np.flatnonzero(more_than).tolist()
+        assert found.delta.tolist() == more_than[found.rows].tolist()
+        known = own
 
 
 def test_a_census_tells_who_came_and_who_went() -> None:

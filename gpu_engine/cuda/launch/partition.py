@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import cupy
 import numpy as np
@@ -110,23 +110,28 @@ class Effort:
     daring: int
 
 
+class Around(NamedTuple):
+    """Vertices on the device, each named once."""
+
+    address: np.uint64
+    size: int
+
+
 def refine(
-    rows: Rows, books: DeviceBooks, scratch: Scratch, n: int, limit: int, effort: Effort, touched: Array | None
+    rows: Rows, books: DeviceBooks, scratch: Scratch, n: int, limit: int, effort: Effort, touched: Around | None
 ) -> None:
-    """Queue a refinement of the first ``n`` vertices: around those ``touched``, int32[...], each named once, or from
-    all borders. Needs `DeviceBooks.part_weight`, and around vertices what is cut; leaves all sums right."""
+    """Queue a refinement of the first ``n`` vertices: around those ``touched``, or from all borders. Needs
+    `DeviceBooks.part_weight`, and around vertices what is cut; leaves all sums right."""
     k = scratch.k
-    arguments = np.zeros((), PARTITION_ARGUMENTS)
     books.told[int(touched is not None) : SUMS_WORDS].fill(0)
-    around = touched if touched is not None else scratch.arrays["list"]
     graph = {"start": rows.start, "used": rows.used, "room": rows.room, "head": rows.head, "weight": rows.weight}
     book = {"part": books.part, "vertex_weight": books.vertex_weight, "part_weight": books.part_weight}
-    for name, array in (graph | book | scratch.arrays | {"touched": around, "sums": books.sums}).items():
-        arguments[name] = array.data.ptr
-    arguments["limit"], arguments["n"], arguments["k"] = limit, n, k
-    arguments["n_touched"] = 0 if touched is None else len(touched)
-    arguments["from"] = touched is None
-    arguments["turns"], arguments["patience"], arguments["daring"] = effort.turns, effort.patience, effort.daring
+    arrays = graph | book | scratch.arrays | {"sums": books.sums}
+    values: dict[str, int | np.uint64] = {name: array.data.ptr for name, array in arrays.items()}
+    values |= {"limit": limit, "n": n, "k": k, "from": touched is None, "pad": 0}
+    values |= {"turns": effort.turns, "patience": effort.patience, "daring": effort.daring}
+    values["touched"], values["n_touched"] = (values["list"], 0) if touched is None else touched
+    arguments = np.array(tuple(values[name] for name in PARTITION_ARGUMENTS.names or ()), PARTITION_ARGUMENTS)
     table = 8 * (k + 1)
     tiles = max(4, min(MOST_TILES, TABLES_BYTES // table // 4 * 4))
     launch = kernel("partition/refine.cu", "refine", wide=True, cooperative=True)

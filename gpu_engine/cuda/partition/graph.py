@@ -7,16 +7,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.cuda.launch.arrays import Array
-from gpu_engine.cuda.launch.partition import LINKS, DeviceBooks, Rows, by_tile, strided
+from gpu_engine.cuda.launch.partition import LINKS, Around, DeviceBooks, Rows, by_tile, strided
 from gpu_engine.partition.buckets import HEADROOM, SLOTS
 from gpu_engine.types import UnitArray, VertexArray
 
 SHARE: Final = 16
 """Columns by vertex have this part of their length as room behind them."""
 
+PLACE_BITS: Final = 32
+"""Of a number that has a vertex before a place in a batch."""
+
 
 class Batch(NamedTuple):
-    """Changes of links by rows: those of a vertex together, each of its neighbours once."""
+    """Changes of links by rows: those of a vertex together, in any order."""
 
     vertex: VertexArray
     """int32[rows], rising."""
@@ -27,38 +30,34 @@ class Batch(NamedTuple):
 
 
 def batch_of(tail: VertexArray, head: VertexArray, change: UnitArray) -> Batch:
-    """From edges whose weights have changed by so much; loops and what adds up to nothing are left out.
-    O(k log k)."""
-    kept = (tail != head) & (change != 0)
-    tail, head, change = tail[kept], head[kept], change[kept]
-    key = np.concatenate([tail, head]).astype(np.int64) << 32 | np.concatenate([head, tail])
-    order = np.argsort(key)
-    key = key[order]
-    begins = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]])) if len(key) else np.empty(0, np.int64)
-    total = np.add.reduceat(np.concatenate([change, change])[order], begins) if len(key) else np.empty(0, np.int64)
-    left = total != 0
-    key, total = key[begins[left]], total[left]
-    row = (key >> 32).astype(np.int32)
-    first = np.flatnonzero(np.concatenate([[True], row[1:] != row[:-1]])) if len(row) else np.empty(0, np.int64)
-    ends = np.concatenate([first, [len(row)]]).astype(np.int32)
-    return Batch(row[first], ends, (key & 0xFFFFFFFF).astype(np.int32), total)
+    """From edges whose weights have changed by so much, each of which is in the rows of both its ends; loops are left
+    out. O(k log k)."""
+    loops = tail == head
+    if loops.any():
+        tail, head, change = tail[~loops], head[~loops], change[~loops]
+    count = 2 * len(tail)
+    key = np.concatenate([tail, head]).astype(np.int64) << PLACE_BITS
+    key |= np.arange(count)
+    key.sort()  # numbers alone, which is several times faster than places by numbers
+    place, vertex = key & ((1 << PLACE_BITS) - 1), (key >> PLACE_BITS).astype(np.int32)
+    begins = np.append(np.flatnonzero(np.diff(vertex, prepend=-1)), count)
+    neighbour = np.concatenate([head, tail])[place]
+    return Batch(vertex[begins[:-1]], begins.astype(np.int32), neighbour, np.concatenate([change, change])[place])
 
 
 class OnDevice:
-    """A batch on the device, sent there in one piece with the ``touched`` vertices and other columns of int64."""
+    """A batch on the device, sent there in one piece with the ``touched`` vertices and other columns of int64; places
+    in it are addresses, which hold as long as this is there."""
 
     def __init__(self, batch: Batch, touched: VertexArray, *more: UnitArray) -> None:
-        narrow: tuple[NDArray[np.generic], ...] = batch.vertex, batch.first, batch.neighbour, touched
         wide: tuple[NDArray[np.generic], ...] = batch.change, *more
-        sizes = [8 * len(column) for column in wide] + [4 * len(column) for column in narrow]
-        whole: Array = cupy.asarray(np.concatenate([column.view(np.uint8) for column in (*wide, *narrow)]))
-        at, pieces = 0, list[Array]()
-        for size in sizes:
-            pieces.append(whole[at : at + size])
-            at += size
-        self.rows = len(batch.vertex)
-        self.change, *self.more = (piece.view(np.int64) for piece in pieces[: len(wide)])
-        self.vertex, self.first, self.neighbour, self.touched = (piece.view(np.int32) for piece in pieces[len(wide) :])
+        columns = *wide, batch.vertex, batch.first, batch.neighbour, touched
+        self._whole: Array = cupy.asarray(np.concatenate([column.view(np.uint8) for column in columns]))
+        sizes = [column.nbytes for column in columns]
+        places = np.uint64(self._whole.data.ptr) + np.cumsum([0, *sizes[:-1]]).astype(np.uint64)
+        self.change, *self.more, self.vertex, self.first, self.neighbour, at = places
+        self.touched = Around(at, len(touched))
+        self.rows, self.changes = len(batch.vertex), len(batch.neighbour)
 
 
 class BucketList:
@@ -73,7 +72,9 @@ class BucketList:
         strided(LINKS, "count_links", n, np.int32(n), begin, count, weight, used)
         room = (used + np.int32(SLOTS - 1)) // np.int32(SLOTS) * np.int32(SLOTS)
         through = cupy.cumsum(room, dtype=np.int64)
-        start, self.end = through - room, int(through[-1])
+        self._ends: Array = cupy.stack([through[-1], room.max().astype(np.int64)])
+        self.read()
+        start = through - room
         self.slots = self.end + max(self.end // HEADROOM + SLOTS, n_more)
         self.rows = Rows(start, used, room, cupy.empty(self.slots, np.int32), cupy.empty(self.slots, np.int64))
         given = begin, count, head, weight, start, self.rows.head, self.rows.weight
@@ -83,6 +84,10 @@ class BucketList:
     def nbytes(self) -> int:
         return self.rows.nbytes
 
+    def read(self) -> None:
+        """Know what batches have come to. Waits."""
+        self.end, self._widest = map(int, self._ends.get())
+
     def grow(self, n: int) -> None:
         """Have so many vertices; the new ones have no links."""
         if n > len(self.rows.start):
@@ -91,6 +96,10 @@ class BucketList:
                 longer(column, length, 0) for column in (rows.start, rows.used, rows.room)
             )
         self.n = n
+
+    def most(self, batch: OnDevice) -> int:
+        """Slots at the end that a batch takes at most, known without waiting: no row has more than the widest."""
+        return 2 * batch.rows * (self._widest + SLOTS) + batch.changes
 
     def reserve(self, batch: OnDevice) -> int:
         """Slots at the end that a batch takes. Waits."""
@@ -108,15 +117,13 @@ class BucketList:
         packed = BucketList(rows.start[: self.n], rows.used[: self.n], rows.head, rows.weight, n_more)
         return packed
 
-    def change(self, batch: OnDevice, needed: int, books: DeviceBooks) -> None:
+    def change(self, batch: OnDevice, books: DeviceBooks) -> None:
         """Enter a batch that fits, also into what is cut. `DeviceBooks.missed` counts links that would weigh less than
-        nothing."""
-        place, mine = cupy.empty(1, np.int64), self.rows
-        place.fill(self.end)
+        nothing. `read` is due before the next one."""
+        mine = self.rows
         given = np.int32(batch.rows), batch.vertex, batch.first, batch.neighbour, batch.change
         columns = mine.start, mine.used, mine.room, mine.head, mine.weight
-        by_tile(LINKS, "change_links", batch.rows, *given, *columns, place, books.part, books.sums, books.missed)
-        self.end += needed
+        by_tile(LINKS, "change_links", batch.rows, *given, *columns, self._ends, books.part, books.sums, books.missed)
 
 
 def longer(column: Array, length: int, fill: int) -> Array:

@@ -9,7 +9,6 @@ from typing import Final
 
 import cupy
 import numpy as np
-from numpy.typing import NDArray
 
 from gpu_engine.cuda.launch.arrays import Array
 from gpu_engine.cuda.launch.partition import (
@@ -32,15 +31,15 @@ from gpu_engine.errors import EngineError
 from gpu_engine.footprint import Footprint, Room
 from gpu_engine.networks.network import Network
 from gpu_engine.partition.buckets import bucket_bytes
-from gpu_engine.partition.census import Census, ChangedVertices
+from gpu_engine.partition.census import Census, ChangedEdges, ChangedVertices, Scales
 from gpu_engine.partition.columns import lengthened
 from gpu_engine.partition.moves import NOWHERE
 from gpu_engine.partition.multilevel import PROCESS_BYTES
-from gpu_engine.partition.problem import Question, edge_weights, limit_of
+from gpu_engine.partition.problem import Question, limit_of
 from gpu_engine.partition.resident import Report, Way
-from gpu_engine.partition.survey import ABSENT, changed_items, changed_weights
+from gpu_engine.partition.survey import ABSENT, changed_weights
 from gpu_engine.partition.upkeep import Upkeep
-from gpu_engine.types import BoolArray, EdgeArray, UnitArray, VertexArray
+from gpu_engine.types import BoolArray, UnitArray, VertexArray
 
 AROUND: Final = Effort(turns=24, patience=6, daring=1)
 """Around what was touched."""
@@ -98,7 +97,7 @@ class CudaResidentPartition:
         self.stream = next_stream()
         self._held: Held | None = None
         self._census = Census()
-        self._edge_weight: NDArray[np.integer] = np.empty(0, np.int64)
+        self._scales = Scales(question.weights)
         self._vertex_weight: UnitArray = np.empty(0, np.int64)
         """`ABSENT` for those that are not there."""
         self._part: VertexArray | None = np.empty(0, np.int32)
@@ -138,7 +137,7 @@ class CudaResidentPartition:
     @property
     def footprint(self) -> Footprint:
         """What it takes at rest."""
-        host = self._edge_weight.nbytes + self._vertex_weight.nbytes + self._census.nbytes
+        host = self._scales.nbytes + self._vertex_weight.nbytes + self._census.nbytes
         host += 0 if self._part is None else self._part.nbytes
         return Footprint(host, 0 if self._held is None else self._held.nbytes)
 
@@ -157,23 +156,22 @@ class CudaResidentPartition:
             raise
 
     def _brought(self, network: Network, vertex_weight: UnitArray | None, control: Control, room: Room) -> Report:
-        weight = edge_weights(network, self.question.weights)
         compare = partial(changed_weights, self._vertex_weight, network.deleted_vertices)
         other = self._census.changed(network, vertex_weight, compare)
         total, limit = other.total, limit_of(other.total, self.question.k, self.question.epsilon)
-        make = partial(self._make, network, weight, vertex_weight, (total, limit), control, room)
+        make = partial(self._make, network, vertex_weight, (total, limit), control, room)
         if self._held is None:
             return make("it is the first answer, or the partition before was forgotten")
-        rows = changed_items(self._edge_weight, weight)
-        if not len(rows) and not len(other.rows):
+        edges = self._scales.changed(network)
+        if not len(edges.rows) and not len(other.rows):
             self._have_vertices(network.n_vertices)
             return Report(Way.UNCHANGED, 0, 0)
-        if self._upkeep.change(len(rows), len(other.rows)):
+        if self._upkeep.change(len(edges.rows), len(other.rows)):
             return make("too much has changed since the last answer, or since it was made from nothing")
         self._limit = limit
-        touched, n_other = self._enter(network, rows, other, weight, room)
+        batch, n_other = self._enter(network, edges, other, room)
         held = self._held
-        refine(held.graph.rows, held.books, held.scratch, held.graph.n, limit, AROUND, touched)
+        refine(held.graph.rows, held.books, held.scratch, held.graph.n, limit, AROUND, batch.touched)
         moved = self._read()
         if self._upkeep.is_due or self._upkeep.has_grown(self._cut):
             self._whole(total).again(control)
@@ -181,12 +179,12 @@ class CudaResidentPartition:
             self._upkeep.looked(self._cut)
         report = None
         if self._upkeep.wants_trial(self._cut):
-            report = self._tried(total, control)
+            report = self._tried(network, total, control)
         self._upkeep.settle(self._cut)
         held.told_part[: held.graph.n] = held.books.part[: held.graph.n]
-        return report or Report(Way.INCREMENTAL, len(rows) + n_other, moved)
+        return report or Report(Way.INCREMENTAL, len(edges.rows) + n_other, moved)
 
-    def _tried(self, total: int, control: Control) -> Report | None:
+    def _tried(self, network: Network, total: int, control: Control) -> Report | None:
         """Make one from nothing beside it; None: the one at hand cuts less, and stays."""
         held = self._held
         assert held is not None
@@ -201,8 +199,9 @@ class CudaResidentPartition:
         if not better:
             return None
         self._upkeep.replaced(self._cut)
-        n_all = held.graph.n + len(self._edge_weight)
-        return Report(Way.FULL, n_all, 0, "its cut has grown, and one from nothing cuts less")
+        return Report(
+            Way.FULL, network.n_vertices + network.n_edges, 0, "its cut has grown, and one from nothing cuts less"
+        )
 
     def _whole(self, total: int) -> Whole:
         held = self._held
@@ -218,6 +217,7 @@ class CudaResidentPartition:
         books.moved.fill(0)
         strided(LINKS, "count_moved", n, np.int32(n), held.told_part, books.part, books.moved)
         told = read(books)
+        held.graph.read()
         if told.missed:
             raise EngineError("a link of the network is missing in its partition")
         self._cut, self._part_weight = told.cut, told.part_weight
@@ -236,7 +236,6 @@ class CudaResidentPartition:
     def _make(
         self,
         network: Network,
-        weight: NDArray[np.integer],
         vertex_weight: UnitArray | None,
         sums: tuple[int, int],
         control: Control,
@@ -245,9 +244,9 @@ class CudaResidentPartition:
     ) -> Report:
         n, m, arcs, k = network.n_vertices, network.n_edges, network.n_arcs, self.question.k
         self._held = None
-        room(Footprint(PROCESS_BYTES + weight.nbytes + 64 * n, device_partition_bytes(n, m, arcs, k)))
+        room(Footprint(PROCESS_BYTES + 8 * m + 64 * n, device_partition_bytes(n, m, arcs, k)))
         self._vertex_weight = np.where(network.there, np.int64(1) if vertex_weight is None else vertex_weight, ABSENT)
-        self._edge_weight = weight.copy()
+        weight = self._scales.begin(network)
         links = link_weights(*map(cupy.asarray, (network.edge_arc, network.reverse_arc, weight)))
         offsets = cupy.asarray(network.row_offsets)
         begin, count = offsets[:-1].astype(np.int64), offsets[1:] - offsets[:-1]
@@ -267,21 +266,17 @@ class CudaResidentPartition:
     def _enter(
         self,
         network: Network,
-        rows: EdgeArray,
+        edges: ChangedEdges,
         other: ChangedVertices,
-        weight: NDArray[np.integer],
         room: Room,
-    ) -> tuple[Array, int]:
-        """Enter what edges and vertices weigh now; new vertices are in the pseudo-partition. Returns the vertices that
-        this touches, each once, on the device, and how many vertices have come or gone."""
-        n, m, held = network.n_vertices, network.n_edges, self._held
+    ) -> tuple[OnDevice, int]:
+        """Enter what edges and vertices weigh now; new vertices are in the pseudo-partition. Returns this, with the
+        vertices that it touches, and how many vertices have come or gone."""
+        held = self._held
         assert held is not None
-        self._edge_weight = lengthened(self._edge_weight, m)
-        self._have_vertices(n)
-        delta = weight[rows].astype(np.int64) - self._edge_weight[rows]
-        self._upkeep.weigh(int(delta.sum()))
-        batch = batch_of(network.edge_tail(rows), network.edge_head(rows), delta)
-        self._edge_weight[rows] = weight[rows]
+        self._have_vertices(network.n_vertices)
+        self._upkeep.weigh(int(edges.delta.sum()))
+        batch = batch_of(*network.edge_ends(edges.rows), edges.delta)
         was = self._vertex_weight[other.rows] != ABSENT
         own = np.where(other.there, other.weight, ABSENT)
         self._vertex_weight[other.rows] = own
@@ -293,19 +288,20 @@ class CudaResidentPartition:
             books = held.books
             given = *on_device.more, np.int32(self.question.k), books.part, books.vertex_weight, books.part_weight
             strided(LINKS, "enter_vertices", count, np.int32(count), *given)
-        return on_device.touched, int(np.count_nonzero(other.there != was))
+        return on_device, int(np.count_nonzero(other.there != was))
 
     def _change_links(self, held: Held, batch: OnDevice, room: Room) -> None:
         if not batch.rows:
             return
-        needed = held.graph.reserve(batch)
-        for more in (4, 2):
-            if held.graph.fits(needed):
-                break
-            room(Footprint(device=held.graph.nbytes + 16 * needed))
-            held.graph = held.graph.packed_anew(more * needed)
+        if not held.graph.fits(held.graph.most(batch)):
             needed = held.graph.reserve(batch)
-        held.graph.change(batch, needed, held.books)
+            for more in (4, 2):
+                if held.graph.fits(needed):
+                    break
+                room(Footprint(device=held.graph.nbytes + 16 * needed))
+                held.graph = held.graph.packed_anew(more * needed)
+                needed = held.graph.reserve(batch)
+        held.graph.change(batch, held.books)
 
 
 def _among(rising: VertexArray, some: VertexArray) -> BoolArray:

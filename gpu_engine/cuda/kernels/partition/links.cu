@@ -1,5 +1,6 @@
 // Bucket lists on the device: made from compressed rows, packed anew, and changed by batches (Lee et al., iG-kway,
-// Algorithms 1 and 2). A batch comes by rows: all changes of a vertex's links together, each neighbour once.
+// Algorithms 1 and 2). A batch comes by rows: all changes of a vertex's links together, in any order, since no link
+// weighs less than nothing on the way: what is taken away was there before.
 
 #include "partition/graph.cuh"
 
@@ -59,10 +60,11 @@ extern "C" __global__ void reserve(int rows, const int* vertex, const int* first
     }
 }
 // A tile for each row. The list has room for what `reserve` has counted. `missed` counts links that would weigh less than
-// nothing. `end` is where the next row goes that has to move. Each link comes twice, so `twice_cut` stays right.
+// nothing. `ends` has where the next row goes that has to move, and the room of the widest row. Each link comes twice,
+// so `twice_cut` stays right.
 extern "C" __global__ void change_links(int rows, const int* vertex, const int* first, const int* neighbour,
                                         const Units* change, Units* start, int* used, int* room, int* head, Units* weight,
-                                        Units* end, const int* part, Units* twice_cut, Units* missed) {
+                                        Units* ends, const int* part, Units* twice_cut, Units* missed) {
     Tile tile = cg::tiled_partition<LANES>(cg::this_thread_block());
     int lane = tile.thread_rank(), tiles = gridDim.x * blockDim.x / LANES;
     for (int i = (blockIdx.x * blockDim.x + threadIdx.x) / LANES; i < rows; i += tiles) {
@@ -70,7 +72,10 @@ extern "C" __global__ void change_links(int rows, const int* vertex, const int* 
         Units begin = start[v], cut = 0;
         if (more) {
             Units place = 0;
-            if (lane == 0) place = (Units)atomicAdd((Word*)end, (Word)more);
+            if (lane == 0) {
+                place = (Units)atomicAdd((Word*)ends, (Word)more);
+                atomicMax((Word*)ends + 1, (Word)more);
+            }
             place = tile.shfl(place, 0);
             for (int a = lane; a < count; a += LANES)
                 head[place + a] = head[begin + a], weight[place + a] = weight[begin + a];
