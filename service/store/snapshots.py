@@ -34,6 +34,10 @@ class BrokenSnapshot(BrokenBlob):
     """What a snapshot holds is not what was written, or does not go with its graph."""
 
 
+class Superseded(Fenced):
+    """There is a newer snapshot of the graph."""
+
+
 class KnownKey(BaseModel):
     """One idempotency key a snapshot remembers, since its log entry may be trimmed."""
 
@@ -125,7 +129,9 @@ class Snapshots:
                 raise Fenced(f"the graph is at version {int(version)}, the snapshot at {info.version}")
             before = read_listed(listed)
             if any(info.version < s.version <= int(version) for s in before):
-                raise Fenced("there is a newer snapshot")  # this one is of a copy that gave way while another went on
+                raise Superseded(
+                    "there is a newer snapshot"
+                )  # this one is of a copy that gave way while another went on
             if commit != _commit(logged):  # Redis came back from before it, and the version was reached another way
                 raise Fenced(f"the graph came to version {info.version} by another update than the snapshot has")
             kept = [info, *(s for s in before if s.version != info.version)][:KEEP]

@@ -11,11 +11,14 @@ import pytest
 
 from gpu_engine.generators import grid
 from gpu_engine.networks.edgelist import EdgeList
-from service.protocol import Command, Kind, MaxFlowArgs, PatchArgs
+from service.protocol import Command, EmptyArgs, Kind, MaxFlowArgs, PatchArgs
 from service.settings import Settings
 from service.store.connection import connect
+from service.store.graphs import Catalogue
 from service.store.keys import Keys
-from service.worker.graph import Graph
+from service.store.listed import SnapshotInfo
+from service.store.snapshots import Capacities
+from service.worker import saving
 from service.worker.graphs import Graphs
 from service.worker.running import lanes as lanes_module
 from service.worker.running.costs import KEPT, PER_ARC_S, TIMES, Costs
@@ -338,27 +341,92 @@ def test_a_small_graph_is_restored_beside_large_ones(
     assert caller.value("large 2", sources=[0], sinks=[8]) > 0
 
 
-def test_a_large_snapshot_is_long_work(
+def test_a_large_snapshot_keeps_nobody_waiting(
     caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is deferred to its graph's own lane, and keeps only that waiting."""
+    """It is taken in its graph's own lane, and written beside it, as long work. It has what was there when it was
+    taken, and the updates since count towards the next one."""
     monkeypatch.setitem(PER_ARC_S, Kind.SNAPSHOT, 1.0)
-    go, save = threading.Event(), Saver.save_or_log
+    go, write = threading.Event(), Saver._write
 
-    def slowly(saver: Saver, graph: Graph) -> None:
+    def slowly(saver: Saver, name: str, graph_id: str, epoch: int, taken: Capacities) -> SnapshotInfo:
         go.wait(PATIENCE_S)
-        save(saver, graph)
+        return write(saver, name, graph_id, epoch, taken)
 
-    monkeypatch.setattr(Saver, "save_or_log", slowly)
-    start_worker(threads=1, snapshot_every_updates=1)
+    monkeypatch.setattr(Saver, "_write", slowly)
+    worker = start_worker(threads=1, snapshot_every_updates=2)
     caller.wait_ready()
+    graphs = worker.graphs.residents
     try:
         for name in ("a", "b", "c"):
             caller.load(name, grid(rows=3, columns=3, seed=1))
-            assert caller.set(name, [0], ["3"])["version"] == 2
-        caller.load("d", grid(rows=3, columns=3, seed=1))
-        assert caller.value("d", sources=[0], sinks=[8]) > 0
+            assert [caller.set(name, [0], [str(amount)])["version"] for amount in range(3, 8)] == [2, 3, 4, 5, 6]
+            assert caller.value(name, sources=[0], sinks=[8]) > 0
         assert not go.is_set()
+        assert [graph.unsaved for graph in graphs.all()] == [5, 5, 5]
     finally:
         go.set()
-    assert caller.set("a", [0], ["4"])["version"] == 3
+    assert eventually(lambda: all(not graph.saving for graph in graphs.all()))
+    assert [graph.unsaved for graph in graphs.all()] == [3, 3, 3]
+    listed = caller.run(Catalogue(caller.dispatcher.client, caller.dispatcher.keys).snapshots("a"))
+    assert listed is not None
+    assert [snapshot.version for snapshot in listed] == [3]
+
+
+def test_what_waits_to_be_written_is_bounded(
+    caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One snapshot may always be taken; another one that would be too much is taken later."""
+    monkeypatch.setattr(saving, "MOST_TAKEN_BYTES", 10)
+    go, write = threading.Event(), Saver._write
+
+    def slowly(saver: Saver, name: str, graph_id: str, epoch: int, taken: Capacities) -> SnapshotInfo:
+        go.wait(PATIENCE_S)
+        return write(saver, name, graph_id, epoch, taken)
+
+    monkeypatch.setattr(Saver, "_write", slowly)
+    worker = start_worker(threads=4, snapshot_every_updates=1)
+    caller.wait_ready()
+    try:
+        for name in ("a", "b"):
+            caller.load(name, grid(rows=3, columns=3, seed=1))
+            caller.set(name, [0], ["3"])
+            caller.set(name, [0], ["4"])
+        first, second = (worker.graphs.residents.get(name) for name in ("a", "b"))
+        assert first is not None
+        assert second is not None
+        assert eventually(lambda: not second.saving)
+        assert first.saving
+    finally:
+        go.set()
+    assert eventually(lambda: not first.saving)
+    caller.set("b", [0], ["5"])
+    assert eventually(lambda: second.unsaved == 0)
+
+
+def test_a_snapshot_that_was_asked_for_meanwhile_is_no_failure(
+    caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go, write, beside = threading.Event(), Saver._write, threading.Event()
+
+    def slowly(saver: Saver, name: str, graph_id: str, epoch: int, taken: Capacities) -> SnapshotInfo:
+        if taken.version == 2:
+            beside.set()
+            go.wait(PATIENCE_S)
+        return write(saver, name, graph_id, epoch, taken)
+
+    monkeypatch.setattr(Saver, "_write", slowly)
+    worker = start_worker(threads=4, snapshot_every_updates=1)
+    caller.wait_ready()
+    caller.load("g", grid(rows=3, columns=3, seed=1))
+    try:
+        caller.set("g", [0], ["3"])
+        assert beside.wait(PATIENCE_S)
+        caller.set("g", [0], ["4"])
+        assert caller.ask(Kind.SNAPSHOT, "g", EmptyArgs())["version"] == 3
+    finally:
+        go.set()
+    graph = worker.graphs.residents.get("g")
+    assert graph is not None
+    assert eventually(lambda: not graph.saving)
+    assert (graph.unsaved, worker.graphs.counters.get("snapshots_failed", 0)) == (0, 0)

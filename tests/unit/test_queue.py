@@ -23,6 +23,7 @@ from service.store.keys import Keys
 from tests.graphs import diamond
 from tests.oracle import maximum_flow
 from tests.service_fixtures import Caller, StartWorker, code_of, result
+from tests.serving import eventually
 
 CLOSE_0 = PatchArgs(batch=[Operation(op="close", edges=[0])])
 ADD_1 = PatchArgs(batch=[Operation(op="add", edges=[0], amounts=["1"])])
@@ -182,6 +183,9 @@ def test_restore_from_snapshot_and_log(
         flip = Operation(op="close" if closed[row] else "reopen", edges=[name])
         caller.ask(Kind.PATCH, "g", PatchArgs(batch=[Operation(op="set", edges=[name], amounts=[str(amount)]), flip]))
     client, keys = connect(settings), Keys(settings.redis_prefix)
+    graph = worker.graphs.residents.get("g")
+    assert graph is not None
+    eventually(lambda: not graph.saving)  # they are written beside the updates
     listed = caller.run(_snapshots(caller, "g"))
     assert len(listed) == 2
     for broken in (False, True):
