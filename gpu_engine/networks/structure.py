@@ -128,16 +128,18 @@ def placed(coordinates: Coordinates | None, changes: Sequence[Structure]) -> Coo
     return coordinates.extended(np.concatenate(x), np.concatenate(y))
 
 
-def only(edges: EdgeList, there: BoolArray, vertices: BoolArray) -> EdgeList:
+def only(edges: EdgeList, there: BoolArray, vertices: BoolArray, n_edges: int) -> EdgeList:
     """The edges that are there, bool[m], by the ids that they have, and the same of ``vertices``, bool[n], without
-    which no edge is there. O(n + m)."""
-    return _only_vertices(_only_edges(edges, there), vertices)
+    which no edge is there. Rows from ``n_edges`` on had not come yet: they are not there, and were not deleted.
+    O(n + m)."""
+    found = _only_vertices(_only_edges(edges, there, n_edges), vertices)
+    return found if isinstance(found.undirected, bool) else replace(found, undirected=alike(found.undirected))
 
 
 def present_of(edges: EdgeList, network: Network) -> EdgeList:
     """The ``edges`` of the network, all that ever were, without what was deleted. O(n + m)."""
     gone = network.deleted if len(network.deleted) else np.zeros(network.n_edges, np.bool_)
-    return only(edges, ~gone, network.there)
+    return only(edges, ~gone, network.there, network.n_edges)
 
 
 def _only_vertices(edges: EdgeList, there: BoolArray) -> EdgeList:
@@ -170,10 +172,14 @@ def _only_vertices(edges: EdgeList, there: BoolArray) -> EdgeList:
     )
 
 
-def _only_edges(edges: EdgeList, there: BoolArray) -> EdgeList:
+def _only_edges(edges: EdgeList, there: BoolArray, n_edges: int) -> EdgeList:
     if there.all():
         return edges
-    rows = np.flatnonzero(there)
+    rows, ids = np.flatnonzero(there), edges.edge_ids
+    if ids is not None:
+        ids = _taken(ids, rows)
+    elif len(rows) < n_edges:  # else none was deleted, and they keep their numbers anyway
+        ids = rows
     undirected = edges.undirected
     return replace(
         edges,
@@ -181,7 +187,7 @@ def _only_edges(edges: EdgeList, there: BoolArray) -> EdgeList:
         head=edges.head[rows],
         capacity=edges.capacity[rows],
         undirected=undirected[rows] if isinstance(undirected, np.ndarray) else undirected,
-        edge_ids=rows if edges.edge_ids is None else _taken(edges.edge_ids, rows),
+        edge_ids=ids,
         closed=None if edges.closed is None else edges.closed[rows],
         cost=None if edges.cost is None else edges.cost[rows],
         lower=None if edges.lower is None else edges.lower[rows],

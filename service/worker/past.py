@@ -48,6 +48,8 @@ class Values:
     """The vertices that had a capacity; None: none had."""
     n_vertices: int
     """How many vertices there were, with those that were deleted: the first ones of those of now."""
+    n_edges: int
+    """The same of edges."""
     gone: BoolArray
     """bool[n]: vertices that had been deleted then; n are those of now."""
 
@@ -72,7 +74,8 @@ class Values:
             vertex = VertexTable(network, read.limited.astype(np.int32), read.vertex_capacity.copy())
         gone = np.zeros(network.n_vertices, np.bool_)
         gone[structure.deleted_vertices] = True
-        return cls(own, closed, cost, lower, there, vertex, network.loaded[0] + structure.n_vertices, gone)
+        n_vertices = network.loaded[0] + structure.n_vertices
+        return cls(own, closed, cost, lower, there, vertex, n_vertices, len(read.own), gone)
 
     def follow(self, entry: Entry, network: Network) -> Self:
         """Do what an update did, and be what there was then."""
@@ -99,7 +102,8 @@ class Values:
             self.cost[rows] = structure.cost
         if lower is not None and inserted is not None:
             lower[rows] = inserted
-        return replace(self, vertex=vertex, lower=lower, n_vertices=self.n_vertices + structure.n_vertices)
+        n_vertices, n_edges = self.n_vertices + structure.n_vertices, self.n_edges + structure.n_edges
+        return replace(self, vertex=vertex, lower=lower, n_vertices=n_vertices, n_edges=n_edges)
 
 
 class Past:

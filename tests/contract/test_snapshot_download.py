@@ -117,6 +117,22 @@ def test_an_earlier_version_has_the_costs_that_it_had(client: Client, http: http
             assert (page.cost, page.capacity[0]) == (costs, 9 if version == 3 else 3)
 
 
+@pytest.mark.parametrize("suffix", ["npz", "arrow"])
+def test_what_came_later_gives_no_ids_to_an_earlier_version(client: Client, tmp_path: Path, suffix: str) -> None:
+    """Edges are numbered until one of them is deleted: the file of a version is the same, whatever came since."""
+    graph = client.put_graph("grows", tail=[0, 1], head=[1, 2], capacity=[3, 2])
+    files = [tmp_path / f"{i}.{suffix}" for i in range(4)]
+    graph.export(files[0], version=1)
+    (row,) = graph.insert_edges([0], [2], [1]).edges
+    graph.delete_edges([row])
+    graph.restore(2)
+    for file, version in zip(files[1:], (1, 2, 3), strict=True):
+        graph.export(file, version=version)
+    assert files[1].read_bytes() == files[0].read_bytes()
+    assert [*client.put_graph("again", files[2]).insert_edges([2], [0], [1]).edges] == [3]
+    client.put_graph("again", files[3]).insert_edges([2], [0], [1], edge_ids=[2])
+
+
 def test_what_is_no_snapshot_is_refused(http: httpx.Client, history: History) -> None:
     path = "/v1/graphs/city/snapshots"
     missing = http.get(f"{path}/5")

@@ -76,7 +76,7 @@ class Export:
         source, sink = graph.network.loaded_ends  # which may have been there then, and not be now
         edges = replace(edges, source=source, sink=sink)
         edges = replace(edges, capacity=then.own, closed=then.closed if then.closed.any() else None)
-        return only(edges, then.there, then.vertices_there)
+        return only(edges, then.there, then.vertices_there, then.n_edges)
 
 
 def present(graph: Graph) -> EdgeList:
