@@ -158,7 +158,12 @@ def about(graph: Graph) -> dict[str, object]:
 
 def ignored(graph: Graph) -> dict[str, object]:
     """What is said beside flows that keep no lower bounds, where edges have some."""
-    return {"lower": "ignored"} if graph.lowers is not None and graph.lowers.some else {}
+    return ignored_if(graph.lowers is not None and graph.lowers.some)
+
+
+def ignored_if(bounded: bool) -> dict[str, object]:
+    """`ignored`, where it is known whether edges have lower bounds."""
+    return {"lower": "ignored"} if bounded else {}
 
 
 def max_flow(graph: Graph, answer: Answer, timings_ms: Mapping[str, float]) -> dict[str, object]:

@@ -193,6 +193,8 @@ class Watcher:
 
     def _solved(self, graph: Graph, args: WatchArgs, terminals: Terminals, control: Control) -> Seen:
         """Raises as a question for the same flow. The state stays open, and is nobody's latest question."""
+        if "cut" in args.on and graph.vertices is not None:
+            raise HasVertexCapacities("vertices of this graph have capacities: watch its value, its cut cannot be")
         solved = graph.states.get(terminals.key) or self._solver.giving_way(graph, lambda: graph.open(terminals))
         answer = self._solver.solve(graph, solved, control)
         cut = self._cut(graph, solved, control) if "cut" in args.on else None
@@ -200,8 +202,6 @@ class Watcher:
         return Seen(value, cut=cut, ignores_lower=bool(answers.ignored(graph)))
 
     def _cut(self, graph: Graph, solved: Solved, control: Control) -> CutSeen:
-        if graph.vertices is not None:
-            raise HasVertexCapacities("vertices of this graph have capacities: watch its value, its cut cannot be")
         found = self._solver.giving_way(graph, lambda: graph.engine.cut(solved.state, control), but=solved)
         return CutSeen.of(found.edges)
 

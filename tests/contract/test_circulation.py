@@ -340,6 +340,17 @@ def test_updates_say_that_the_flows_do_not_keep_them(http: httpx.Client) -> None
     assert told("capacities") is None
 
 
+def test_a_dry_run_says_what_the_update_would_say_of_them(http: httpx.Client) -> None:
+    """An insertion brings the first lower bound, and a deletion takes the last one."""
+    graph = put(http, "bounded", CITY)
+    http.post(f"{graph}/max-flow", json={})
+    first = {"op": "insert", "edge_ids": ["x"], "tail": ["s"], "head": ["t"]}
+    first |= {"capacity": [1], "cost": [1], "lower": [1]}
+    for change, lower in ((first, "ignored"), ({"op": "delete", "edges": ["x"]}, None)):
+        answers = [http.patch(f"{graph}/edges{query}", json=change).json() for query in ("?dry_run=true", "")]
+        assert [(len(answer["flow_states"]), answer.get("lower")) for answer in answers] == [(1, lower)] * 2
+
+
 def test_watches_say_that_their_flows_do_not_keep_them(http: httpx.Client) -> None:
     """When they are made, when they are looked at, and in what they tell."""
     graph = put(http, "watched", CITY)

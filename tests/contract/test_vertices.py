@@ -225,6 +225,11 @@ def test_the_clients(service: Service) -> None:
     assert asyncio.run(asked()) == (4, [5, 2])
 
 
+def test_a_watch_that_is_refused_leaves_no_flow(http: httpx.Client) -> None:
+    assert http.put(f"{G}/watches/w", json={"on": ["cut"]}).json()["code"] == "has_vertex_capacities"
+    assert http.patch(f"{G}/capacities", json={"edges": ["a"], "add": [1]}).json()["flow_states"] == []
+
+
 def test_exports_are_read_back(service: Service, tmp_path: Path) -> None:
     with Client(service.url) as client:
         city = client.put_graph("out", **CITY, vertex_capacities={"u": 5, "v": 3})

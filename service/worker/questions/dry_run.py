@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
+import numpy as np
+
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, EngineError, Unbounded
 from gpu_engine.footprint import Footprint
@@ -71,7 +73,7 @@ class DryRun(Generic[Args]):
             answer["deleted"] = deleted(structure).model_dump()
         answer |= {"flow_states": shown, "timings_ms": answers.rounded(timings_ms)}
         if shown:
-            answer |= answers.ignored(graph)
+            answer |= answers.ignored(graph) if structure is None else _ignored_after(graph, structure)
         envelope = Envelope(version=graph.version, generation=graph.generation)
         return written(self._results, answer, envelope, task.control, args.encoding)
 
@@ -159,3 +161,10 @@ class DryRun(Generic[Args]):
             return answers.solved_state(graph, solved, old, None)
         finally:
             self._residents.measure(graph)
+
+
+def _ignored_after(graph: Graph, structure: Structure) -> dict[str, object]:
+    """What is said of lower bounds once edges have come and gone: `answers.ignored` of the graph as it would be."""
+    left = graph.lowers is not None and len(np.setdiff1d(graph.lowers.rows, structure.deleted)) > 0
+    come = structure.lower is not None and bool(structure.lower.any())
+    return answers.ignored_if(left or come)
