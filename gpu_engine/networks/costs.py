@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from gpu_engine.errors import CapacityOverflow, CostOverflow, EngineError, InvalidNetwork, NoCosts
+from gpu_engine.errors import ROWS_SHOWN, CapacityOverflow, CostOverflow, EngineError, InvalidNetwork, NoCosts
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.refused import OperationLike, complete
@@ -21,6 +21,7 @@ from gpu_engine.networks.tally import Tally
 from gpu_engine.networks.units import WIDE, read_amount, read_decimal, to_units
 from gpu_engine.networks.updates import CapacityTable
 from gpu_engine.networks.validate import largest_cost
+from gpu_engine.text.counted import counted
 from gpu_engine.types import EdgeArray, UnitArray
 
 
@@ -57,6 +58,15 @@ class CostTable:
     def grown(self, network: Network, more: UnitArray) -> "CostTable":
         """Those of the network that has grown out of the present one, with the costs int64[k] of its new edges."""
         return CostTable(network, np.concatenate([self.cost, more]), self.decimals)
+
+    def check(self, change: CostChange) -> None:
+        """Raise `CostOverflow` for costs of an earlier version that are too large for the vertices there are now."""
+        limit = largest_cost(self.network.n_vertices)
+        rows = change.rows[np.abs(change.cost) > limit]
+        if len(rows):
+            detail = f"{counted(len(rows), 'cost is', 'costs are')} beyond {limit} units either way"
+            several = f"the limit for {self.network.n_vertices} vertices, of which some came since"
+            raise CostOverflow(f"{detail}, {several}", edges=self.network.edge_ids.of(rows[:ROWS_SHOWN]))
 
     def apply(self, change: CostChange) -> None:
         """Store what was checked. O(k)."""

@@ -122,7 +122,7 @@ class Past:
         """What makes the graph have the edges, the capacities, the closed edges and the costs that it had at that
         version. Vertices that were inserted since stay as they are, without edges. O(n + m).
 
-        Raises version_unavailable, or too_large where more edges differ than one update may change.
+        Raises version_unavailable, too_large where more edges differ than one update may change, or `CostOverflow`.
         """
         n_edges = graph.network.n_edges
         then = self.values_at(graph, version)
@@ -135,7 +135,9 @@ class Past:
         rows, costs = np.flatnonzero(differs), None
         if graph.costs is not None and then.cost is not None:
             costly = np.flatnonzero((then.cost != graph.costs.cost) & then.there)
-            costs = CostChange(costly, then.cost[costly]) if len(costly) else None
+            if len(costly):
+                costs = CostChange(costly, then.cost[costly])
+                graph.costs.check(costs)
             differs[costly] = True
         lower = _lower_change(graph, then)
         if lower is not None:

@@ -1,6 +1,7 @@
 """Restore: the base topology, the newest good snapshot, the rest of the log."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -87,7 +88,8 @@ class Restorer:
         edges = unpack(self._blobs.get(held.base))
         loaded, lower = (edges.n_vertices, edges.n_edges), edges.lower
         edges = with_inserted(edges, self._structures(held.graph_id, capacities, version))
-        network = self._build(edges)
+        # What edges ever cost may be too much for the vertices that came later; what they cost now was checked.
+        network = self._build(replace(edges, cost=None))
         network.loaded = loaded
         table, costs = CapacityTable(network, edges), CostTable.of(network, edges)
         vertices, lowers = VertexTable.of(network, edges), _saved_lower(network, lower, capacities)

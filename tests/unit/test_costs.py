@@ -14,7 +14,10 @@ from gpu_engine.networks.updates import CapacityTable
 from gpu_engine.networks.validate import largest_cost
 from service.protocol import (
     CapacitiesArgs,
+    EdgesArgs,
+    EdgesOperation,
     EmptyArgs,
+    ExportArgs,
     Kind,
     MaxFlowArgs,
     MinCostFlowArgs,
@@ -189,6 +192,31 @@ def test_an_earlier_version_has_its_costs(caller: Caller, start_worker: StartWor
     assert page_of(caller) == first | {"version": 4}
     done = caller.ask(Kind.RESTORE, "g", RestoreArgs(version=2))
     assert (done["applied"], page_of(caller)["cost"][:3]) == (2, [9, 9, 0])
+
+
+def test_what_ever_was_does_not_keep_a_graph_from_coming_back(caller: Caller, start_worker: StartWorker) -> None:
+    """A cost that was the largest for the vertices of then is too much for those of now, and is not there any more."""
+    worker = start_worker()
+    caller.wait_ready()
+    most = largest_cost(EDGES.n_vertices)
+    caller.load("g", replace(EDGES, cost=np.array([most, -most, 0, 75, 1])))
+    price(caller, "1", "-2.5")
+    new = [
+        EdgesOperation(op="insert", count=9),
+        EdgesOperation(op="insert", tail=[0], head=[1], capacity=["1"], cost=["9"]),
+    ]
+    caller.ask(Kind.PATCH_EDGES, "g", EdgesArgs(batch=new))
+    for step in ("logged", "saved"):
+        page, cheapest = page_of(caller), caller.ask(Kind.MIN_COST_FLOW, "g", MinCostFlowArgs())
+        problem = caller.reply(Kind.RESTORE, "g", RestoreArgs(version=1)).problem
+        assert problem is not None
+        assert (problem.code, problem.where["edges"]) == ("cost_overflow", [0, 1])
+        worker.graphs.residents.drop("g")
+        assert page_of(caller) == page, step
+        assert caller.ask(Kind.MIN_COST_FLOW, "g", MinCostFlowArgs())["cost"] == cheapest["cost"], step
+        caller.ask(Kind.SNAPSHOT, "g", EmptyArgs())
+    assert caller.ask(Kind.RESTORE, "g", RestoreArgs(version=2))["deleted"] == {"edges": 1, "vertices": 0}
+    assert caller.ask(Kind.EXPORT, "g", ExportArgs(format="npz", version=1))["version"] == 1
 
 
 def test_costs_count_in_the_memory(caller: Caller, start_worker: StartWorker) -> None:
