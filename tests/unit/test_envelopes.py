@@ -71,6 +71,15 @@ def test_each_answer_says_what_it_is_about(
     assert caller.reply(Kind.DELETE, "g", EmptyArgs()).envelope == Envelope()
 
 
+@pytest.mark.parametrize("unchanged", [0, 1, 6])
+def test_a_commit_given_again_says_its_version(unchanged: int) -> None:
+    """What it counts as unchanged is no member of an envelope, though one has that name."""
+    answer = {"version": 6, "generation": "5389fcd1", "applied": 0, "unchanged": unchanged}
+    assert Result.of_commit(json.dumps(answer)).envelope == Envelope(version=6, generation="5389fcd1")
+    assert Result.of_commit("[]").envelope == Envelope()
+    assert Result.of_commit('{"version": "six"}').envelope == Envelope()
+
+
 @pytest.fixture
 def task() -> Task:
     """A PATCH that a worker has been given."""

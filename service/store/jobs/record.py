@@ -26,6 +26,9 @@ from service.store.watched import Read
 SHOWN: Final = ("status", "kind", "graph", "worker", "progress", "created_at", "started_at", "finished_at", "reply")
 """What a list needs of a job: all but its result, which may be long."""
 
+OF_RESULT: Final = ("version", "generation", "replaced")
+"""What results say of themselves as envelopes do. The `unchanged` of an update is a number of edges."""
+
 Row: TypeAlias = Mapping[bytes, bytes]
 """The hash, or part of it."""
 
@@ -130,7 +133,9 @@ def envelope_of(text: str | bytes) -> Envelope:
     A long result of that release, which lies in a blob, is answered without what an envelope would have said of it.
     """
     with suppress(ValueError):
-        return Envelope.model_validate_json(text)
+        answer = json.loads(text)
+        if isinstance(answer, dict):
+            return Envelope.model_validate({name: answer[name] for name in OF_RESULT if name in answer})
     return Envelope()
 
 
