@@ -1,4 +1,4 @@
-"""What Redis leaves wrong in an append-only file, mended before Redis reads it: its end, and holes.
+"""What Redis leaves wrong in its append-only files, mended before it reads them: an end, holes, files half written.
 
 After a torn write Redis cuts the file behind the last whole command, even within a transaction, and goes on
 appending. The MULTI that stays open in the file takes in whatever comes next: at the start after that one, half of
@@ -12,6 +12,9 @@ that comes after the zeros, though it was acknowledged.
 
 When the disk is full again, Redis cuts such a file in the middle of a command, and goes on behind that. What stands
 there nobody has acknowledged: the service waits until another file has been written (`service.store.written`).
+
+A server that is killed while it writes another file leaves what it has of that, up to as much as all data, and no later
+start of it takes that away: a server that is out of memory at each rewrite fills its disk. Seen with Valkey 9.1.
 """
 
 import mmap
@@ -37,6 +40,12 @@ TEAR: Final = re.compile(rb"\0+\*[0-9]{1,10}\r\n\$")
 IN_USE: Final = re.compile(r"^file (\S+) seq (\d+) type i$", re.MULTILINE)
 """A line of a manifest that names a file of commands. Other types are dumps, and files that a rewrite made useless."""
 
+LEFT: Final = re.compile(r"temp-rewriteaof-(?:bg-)?[0-9]+\.aof")
+"""Names of files that a rewrite had begun."""
+
+MENDED: Final = ".mended"
+"""The end of the name under which a file without its holes is written first."""
+
 COPY_BYTES: Final = 1 << 20
 
 
@@ -44,11 +53,26 @@ def mend_all(data_dir: Path) -> dict[str, int]:
     """Mend all that is known to be left wrong, in the files of a server that is down; what was done, and to how many
     bytes, which are gone. Cost: see each."""
     done = {
+        "unfinished_files_removed": remove_unfinished(data_dir),
         "cut_after_full_disk": cut_tears(data_dir),
         "holes_removed": close_holes(data_dir),
         "unfinished_transaction_removed": mend(data_dir),
     }
     return {event: removed for event, removed in done.items() if removed}
+
+
+def remove_unfinished(data_dir: Path) -> int:
+    """Remove what rewrites and mending that were killed have left, which nothing reads; the bytes removed. First of
+    all, as the others may need the room.
+
+    A child of the dead server may still be writing one: it finds the name gone, and ends.
+    """
+    left = [path for path in data_dir.glob("temp-rewriteaof-*.aof") if LEFT.fullmatch(path.name)]
+    removed = 0
+    for path in [*left, *data_dir.glob(f"appendonlydir/*{MENDED}")]:
+        removed += path.stat().st_size
+        path.unlink()
+    return removed
 
 
 def cut_tears(data_dir: Path) -> int:
@@ -104,7 +128,7 @@ def _close_holes(path: Path) -> int:
         removed = len(data) - sum(end - start for start, end in spans)
         if not spans or not removed:
             return 0
-        new = path.with_suffix(".mended")
+        new = path.with_suffix(MENDED)
         with new.open("wb") as out:
             for start, end in spans:
                 for at in range(start, end, COPY_BYTES):

@@ -133,6 +133,37 @@ def test_what_stands_behind_a_tear_is_cut_off(tmp_path: Path, before: list[bytes
     assert aof.cut_tears(tmp_path) == 0
 
 
+@pytest.mark.parametrize("folder", ["", "appendonlydir"])
+def test_nothing_is_removed_but_what_was_left(tmp_path: Path, folder: str) -> None:
+    (tmp_path / folder).mkdir(exist_ok=True)
+    left = {"": "temp-rewriteaof-bg-7.aof", "appendonlydir": "appendonly.aof.1.incr.mended"}
+    names = ["appendonly.aof", "appendonly.aof.1.base.rdb", "temp-rewriteaof-mine.aof", "mine-temp-rewriteaof-7.aof"]
+    for name in [*names, left[folder]]:
+        (tmp_path / folder / name).write_bytes(WHOLE)
+    assert aof.remove_unfinished(tmp_path) == len(WHOLE)
+    assert aof.remove_unfinished(tmp_path) == 0
+    assert sorted(path.name for path in (tmp_path / folder).iterdir() if path.is_file()) == sorted(names)
+
+
+def test_rewrites_that_are_killed_leave_no_files_behind(tmp_path: Path) -> None:
+    """As a server that is out of memory at each rewrite: its disk would fill."""
+    settings = Settings(data_dir=tmp_path, redis_url=None)
+    data = redis_server.data_of(settings)
+    process = redis_server.start(settings, "--rdb-key-save-delay", "1000000")  # a second for each key
+    try:
+        redis_server.wait_until_ready(settings, process)
+        with redis.Redis(unix_socket_path=str(settings.redis_socket)) as client:
+            client.mset({f"headrace:{i}": "1" for i in range(3)})
+            client.bgrewriteaof()
+        eventually(lambda: any(data.glob("temp-rewriteaof-*")))
+    finally:
+        process.kill()
+        process.wait()
+    with redis_server.running(settings), redis.Redis(unix_socket_path=str(settings.redis_socket)) as client:
+        assert not list(data.glob("temp-*"))
+        assert len(client.keys("headrace:*")) == 3
+
+
 @contextmanager
 def rewritten(settings: Settings) -> Iterator[tuple["subprocess.Popen[bytes]", Any]]:
     """A server whose newest file was begun by a rewrite, and its administrator; killed at the end."""
