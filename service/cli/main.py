@@ -158,7 +158,7 @@ def worker(
         work(settings, name)
     except SettingsError as error:
         fail(str(error), MISWRITTEN)
-    except (CannotServe, ValueError) as error:
+    except (CannotServe, OSError, ValueError) as error:
         fail(str(error))
 
 

@@ -51,28 +51,39 @@ class Child:
     process: Popen | None = None
     ends: int = 0
     """How often it ended by itself."""
-    _started_at: float = 0.0
+    _started_at: float | None = None
     _restart_at: float = 0.0
     _backoff_s: float = field(default=FIRST_BACKOFF_S)
 
     def keep_alive(self) -> None:
-        """Start it if it is not running and its backoff has passed. Called over and over; never blocks."""
+        """Start it if it is not running and its backoff has passed. Called over and over; never blocks.
+
+        What `start` raises the first time is for the caller. Later the service is up, and what is in the way may pass,
+        as a machine without memory or processes, or a full disk: it is tried again, and the others go on.
+        """
         now = time.monotonic()
         if self.process is not None:
             status = self.process.poll()
             if status is None:
                 return
-            self._schedule(now, status)
-        if now >= self._restart_at:
+            self._schedule(now, "ended", status=status)
+        if now < self._restart_at:
+            return
+        try:
             self.process = self.start()
-            self._started_at = now
-            log.info("started", child=self.name, pid=self.process.pid)
+        except (OSError, RuntimeError) as error:  # the latter of `redis_server.start`
+            if self._started_at is None:
+                raise
+            self._schedule(now, "not_started", error=str(error))
+            return
+        self._started_at = now
+        log.info("started", child=self.name, pid=self.process.pid)
 
-    def _schedule(self, now: float, status: int) -> None:
-        if now - self._started_at > STABLE_S:
+    def _schedule(self, now: float, event: str, **facts: object) -> None:
+        if self.process is not None and self._started_at is not None and now - self._started_at > STABLE_S:
             self._backoff_s = FIRST_BACKOFF_S
         self.ends += 1
-        log.warning("ended", child=self.name, status=status, restart_in_s=self._backoff_s)
+        log.warning(event, child=self.name, **facts, restart_in_s=self._backoff_s)
         self.process = None
         self._restart_at = now + self._backoff_s
         self._backoff_s = min(2 * self._backoff_s, MAX_BACKOFF_S)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -60,6 +61,22 @@ def test_a_child_killed_comes_back_with_all_it_had(tmp_path: Path) -> None:
             service.wait_ready()
             eventually(lambda: service.http.get("/v1/graphs/city").status_code == 200)
             assert value(service) == (2, 3.5), role
+
+
+def test_a_child_that_cannot_be_started_again_yet_is_tried_later(tmp_path: Path) -> None:
+    """As where the machine has no memory or no processes left for a while; here no files."""
+    with serving(tmp_path) as service:
+        load(service)
+        limits = resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, (3, limits[1]))
+        for role in ("worker", "redis"):
+            os.kill(service.children()[role], signal.SIGKILL)
+        time.sleep(1)
+        assert service.process.poll() is None
+        assert set(service.children()) == {"api"}
+        resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, limits)
+        service.wait_ready()
+        assert value(service) == (2, 3.5)
 
 
 @contextmanager
