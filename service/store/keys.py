@@ -127,6 +127,11 @@ class Keys:
         return f"{self.prefix}told:{name}"
 
     @property
+    def left_feeds(self) -> str:
+        """Sorted set: names of deleted graphs, by when that was (`service.store.feed.left`)."""
+        return f"{self.prefix}left-feeds"
+
+    @property
     def webhooks(self) -> str:
         """Hash: id of a webhook -> `service.store.hooks.record.Webhook` as JSON."""
         return f"{self.prefix}webhooks"

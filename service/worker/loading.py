@@ -120,5 +120,6 @@ class Loader:
         if not self._copies.registry.remove(command.graph, command.id, self._copies.worker, args.if_match, also):
             raise ServiceError("unknown_graph", f"there is no graph {command.graph!r}")
         self._residents.drop(command.graph)
+        self._feeds.keep_few()
         self._written.wait(run)
         return Result(b"{}")

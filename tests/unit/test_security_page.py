@@ -29,6 +29,7 @@ from service.store import graphs as listed
 from service.store import room
 from service.store.api_keys import MAX_KEYS
 from service.store.blobs import READ_AT_ONCE, RESULT_CHUNK_BYTES
+from service.store.feed import left as feed_left
 from service.store.feed import reading as feed_reading
 from service.store.feed import record as feed_record
 from service.store.feed import writing as feed_writing
@@ -63,6 +64,7 @@ FIXED = {
     "edges in each list of an event": watch_events.IDS_TOLD,
     "edges of a cut that are compared one by one": feed_record.MAX_CUT_KEPT,
     "how long the watches and events of a deleted graph are kept": feed_writing.ORPHANED_TTL_S,
+    "deleted graphs whose events are kept so long, unless they have watches or a webhook": feed_left.MOST_LEFT,
     "graphs of one webhook": webhooks.MAX_GRAPHS,
     "deliveries to one webhook that wait": hooks.MOST_PENDING,
     "deliveries to one webhook that were given up and are kept": hooks.MOST_DEAD,

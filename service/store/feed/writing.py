@@ -13,6 +13,7 @@ import redis
 
 from service.protocol import WatchArgs
 from service.store.applied import Fenced
+from service.store.feed.left import LeftFeeds
 from service.store.feed.record import AT, Event, Seen, deleted_event, version_event, version_tag
 from service.store.jobs.outcomes import commit, decision, outcome_key, refuse_decided
 from service.store.keys import Keys
@@ -22,7 +23,8 @@ MAX_TRIES: Final = 20
 """How often one commit is tried while its connection is lost or others write to the graph."""
 
 ORPHANED_TTL_S: Final = 7 * 24 * 3600
-"""How long watches and events of a deleted graph are kept, for readers that are behind, and for a load of its name."""
+"""How long watches and events of a deleted graph are kept, for readers that are behind, and for a load of its name;
+`service.store.feed.left` says of how many."""
 
 FEED_BYTES: Final = 8 << 20
 """Memory of one feed. The older half of a larger one is dropped, however many events it has."""
@@ -50,6 +52,7 @@ class Feeds:
         self._redis: Any = client
         self._keys = keys
         self._history = history
+        self._left = LeftFeeds(client, keys)
 
     def read(self, name: str) -> Feed:
         """The watches of this name. One round trip."""
@@ -79,6 +82,12 @@ class Feeds:
         self._add(pipe, name, [deleted_event(name, graph_id, version)])
         for key in self._keys_of(name):
             pipe.expire(key, ORPHANED_TTL_S)
+        self._left.note(pipe, name)
+
+    def keep_few(self) -> None:
+        """Drop feeds of graphs that were deleted, if there are too many. A failure is made up for by the next one."""
+        with suppress(redis.RedisError):
+            self._left.keep_few()
 
     def tell(
         self,
