@@ -5,6 +5,8 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from io import TextIOWrapper
+from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -160,6 +162,26 @@ def worker(
         fail(str(error), MISWRITTEN)
     except (CannotServe, OSError, ValueError) as error:
         fail(str(error))
+
+
+@app.command()
+def backup(
+    target: Annotated[str, typer.Argument(help="A folder that is not there yet, or is empty.")],
+    data_dir: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Data directory of the service [.headrace].", show_default=False)
+    ] = None,
+) -> None:
+    """Copy all that a `headrace serve` keeps while it serves: `headrace serve --data-dir TARGET` starts on the copy."""
+    from service.host.backup import NoBackup, back_up_service
+    from service.settings import SettingsError, read_settings
+
+    try:
+        n_bytes = back_up_service(read_settings(**({} if data_dir is None else {"data_dir": data_dir})), Path(target))
+    except SettingsError as error:
+        fail(str(error), MISWRITTEN)
+    except (NoBackup, OSError) as error:
+        fail(str(error))
+    typer.echo(f"{size(n_bytes)} in {target}; try it: headrace serve --data-dir {quote(target)} --port 0", err=True)
 
 
 app.add_typer(graphs.app)

@@ -37,8 +37,9 @@ ZEROS: Final = re.compile(rb"\0+")
 TEAR: Final = re.compile(rb"\0+\*[0-9]{1,10}\r\n\$")
 """What follows a command that does not come to its end: zeros, and the next command."""
 
-IN_USE: Final = re.compile(r"^file (\S+) seq (\d+) type i$", re.MULTILINE)
-"""A line of a manifest that names a file of commands. Other types are dumps, and files that a rewrite made useless."""
+IN_USE: Final = re.compile(r"^file (\S+) seq (\d+) type i(?: .*)?$", re.MULTILINE)
+"""A line of a manifest that names a file of commands; some servers write offsets behind it. Other types are dumps, and
+files that a rewrite made useless."""
 
 LEFT: Final = re.compile(r"temp-rewriteaof-(?:bg-)?[0-9]+\.aof")
 """Names of files that a rewrite had begun."""

@@ -121,7 +121,8 @@ def test_what_stands_behind_a_tear_is_cut_off(tmp_path: Path, before: list[bytes
     folder.mkdir()
     paths = [folder / f"appendonly.aof.{9 + number}.incr.aof" for number in range(len(before))]
     useless = folder / "appendonly.aof.8.incr.aof"
-    lines = [f"file {path.name} seq {9 + number} type i\n" for number, path in enumerate(paths)]
+    offsets = ["", " startoffset 7", " startoffset 9 endoffset 12"]  # as later servers of Redis write
+    lines = [f"file {path.name} seq {9 + number} type i{offsets[number]}\n" for number, path in enumerate(paths)]
     lines += [f"file {useless.name} seq 8 type h\n", "file appendonly.aof.7.base.rdb seq 7 type b\n"]
     (folder / "appendonly.aof.manifest").write_text("".join(lines))
     useless.write_bytes(TORN + bytes(5) + WHOLE)
