@@ -22,7 +22,7 @@ from service.worker.membership.handback import (
     HandBack,
     is_steady,
 )
-from service.worker.membership.lease import is_silent
+from service.worker.membership.lease import Silences
 from service.worker.membership.takeover import MOVED_AT_ONCE_BYTES, Takeover
 from service.worker.process import Worker
 from tests.graphs import diamond
@@ -143,8 +143,22 @@ def test_a_worker_that_comes_and_goes_waits_longer_each_time() -> None:
 def test_a_worker_is_missed_after_two_leases() -> None:
     """Its supervisor has had time to start it again."""
     now = time.time()
-    assert not is_silent(report("w0", beat_at=now - 9.0), 5.0)
-    assert is_silent(report("w0", beat_at=now - 10.1), 5.0)
+    assert not Silences(5.0).is_silent(report("w0", beat_at=now - 9.0))
+    assert Silences(5.0).is_silent(report("w0", beat_at=now - 10.1))
+
+
+def test_a_worker_whose_clock_is_ahead_is_missed_as_soon_as_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its heartbeats come from a time that is not there yet; what counts is for how long there is no other one."""
+    silences, now, ahead = Silences(5.0), [1000.0], time.time() + 7200
+    monkeypatch.setattr("service.worker.membership.lease.time.monotonic", lambda: now[0])
+    assert not silences.is_silent(report("w0", beat_at=ahead))
+    now[0] += 9.0
+    assert not silences.is_silent(report("w0", beat_at=ahead))
+    assert not silences.is_silent(report("w1", beat_at=ahead))
+    now[0] += 1.1
+    assert silences.is_silent(report("w0", beat_at=ahead))
+    assert not silences.is_silent(report("w1", beat_at=ahead))
+    assert not silences.is_silent(report("w0", beat_at=ahead + 10))
 
 
 def test_losses_are_counted_and_forgotten(client: Any, keys: Keys) -> None:

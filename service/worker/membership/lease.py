@@ -86,9 +86,26 @@ class Lease:
             self._wake.clear()
 
 
-def is_silent(report: WorkerReport, lease_s: float) -> bool:
-    """Whether a worker without a lease has been away for long enough to lose its graphs.
+class Silences:
+    """Which workers have been away for long enough to lose their graphs, as one other worker sees it.
 
-    One lease has expired by then, and another one has passed in which its supervisor could restart it.
+    A heartbeat says when it was by the clock of its machine, which may be hours ahead of ours. So what counts besides
+    is how long there has been no other one, by a clock of our own that nobody sets.
     """
-    return time.time() - report.beat_at > 2 * lease_s
+
+    def __init__(self, lease_s: float) -> None:
+        self._lease_s = lease_s
+        self._last: dict[str, tuple[float, float]] = {}
+        """By worker: its last heartbeat, and when that was seen first, on our monotonic clock."""
+
+    def is_silent(self, report: WorkerReport) -> bool:
+        """Whether a worker without a lease has been away for two leases.
+
+        One has expired by then, and another one has passed in which its supervisor could restart it.
+        """
+        now = time.monotonic()
+        beat_at, seen_at = self._last.get(report.name, (None, now))
+        if beat_at != report.beat_at:
+            seen_at = now
+            self._last[report.name] = report.beat_at, now
+        return max(time.time() - report.beat_at, now - seen_at) > 2 * self._lease_s

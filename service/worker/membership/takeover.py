@@ -18,7 +18,7 @@ from service.store.jobs.transitions import GROUP, Entry, acknowledge, move
 from service.store.keys import Keys
 from service.store.ownership import Ownership
 from service.worker.membership.handback import Absences
-from service.worker.membership.lease import is_silent
+from service.worker.membership.lease import Silences
 from service.worker.running.task import LEFT_BEHIND, parse_command, parse_remains
 
 PAGE: Final = 64
@@ -54,6 +54,7 @@ class Takeover:
         self._worker = worker
         self._lease_s = lease_s
         self._on_taken = on_taken
+        self._silences = Silences(lease_s)
         self._registry = Registry(client, keys)
         self._ownership = Ownership(client, keys)
         self._absences = Absences(client, keys)
@@ -63,7 +64,7 @@ class Takeover:
         rows = self._redis.hgetall(self._keys.workers)
         for row in rows.values():
             report = WorkerReport.model_validate_json(row)
-            if report.name == self._worker or not is_silent(report, self._lease_s):
+            if report.name == self._worker or not self._silences.is_silent(report):
                 continue
             if not self._redis.exists(self._keys.lease(report.name)):
                 self._take_from(report.name)
