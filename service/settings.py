@@ -153,6 +153,9 @@ class Settings(BaseSettings):
     """Webhooks of the whole service."""
     webhook_hosts: Annotated[str, AfterValidator(_hosts_alone)] = ""
     """Hosts, separated by commas, that webhooks may name although their addresses are private; by http, too."""
+    send_webhooks: bool = True
+    """Whether events are sent to webhooks. Not by a copy of a service that is tried beside it: receivers would get what
+    waits twice, and what is changed in the copy as well."""
     webhook_give_up_s: float = Field(default=259_200, gt=0)
     """How long an event is tried before it is given up."""
     require_keys: bool = False

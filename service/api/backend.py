@@ -83,7 +83,8 @@ async def open_backend(settings: Settings, metrics: Metrics) -> AsyncIterator[Ba
         metrics.show_bytes(bodies=budget, replies=dispatcher.replies.latest, repeats=repeats)
         async with Parsers() as parsers:
             guards, told = (key_table, sessions, admission), (dispatcher.feed, hooks)
-            courier.start()
+            if settings.send_webhooks:
+                courier.start()
             siblings.start()
             try:
                 at_redis = dispatcher, catalogue, dispatcher.blobs

@@ -181,7 +181,8 @@ def backup(
         fail(str(error), MISWRITTEN)
     except (NoBackup, OSError) as error:
         fail(str(error))
-    typer.echo(f"{size(n_bytes)} in {target}; try it: headrace serve --data-dir {quote(target)} --port 0", err=True)
+    trial = f"HEADRACE_SEND_WEBHOOKS=false headrace serve --data-dir {quote(target)} --port 0"
+    typer.echo(f"{size(n_bytes)} in {target}; try it: {trial}", err=True)
 
 
 app.add_typer(graphs.app)

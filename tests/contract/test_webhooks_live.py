@@ -13,6 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
+from service.host.backup import back_up_service
+from service.settings import Settings
 from tests.contract.test_feed_live import load, patch
 from tests.receiver import Received, Receiver, receiving
 from tests.serving import Service, another_api, eventually, serving
@@ -242,3 +244,19 @@ def test_each_event_arrives_through_kills_and_by_one_process(
         firsts = [int(id.split("-")[1]) for id in dict.fromkeys(receiver.ids)]
         assert firsts == sorted(firsts)
         assert len(receiver.ids) <= len(expected) + 4  # what was on its way at a kill may come twice
+
+
+def test_a_copy_that_is_tried_sends_nothing(tmp_path: Path, receiver: Receiver) -> None:
+    """Receivers hear of the service alone, and nothing twice; what the copy has to send waits there."""
+    with serving(tmp_path / "a", environment=dict(WEBHOOKS)) as service:
+        load(service.http, "g")
+        put(service.http, receiver, "g")
+        patch(service.http, "g", a=5)
+        eventually(lambda: len(receiver.received) == 1)
+        back_up_service(Settings(data_dir=tmp_path / "a", redis_url=None), tmp_path / "b")
+    with serving(tmp_path / "b", environment=dict(WEBHOOKS) | {"HEADRACE_SEND_WEBHOOKS": "false"}) as copy:
+        patch(copy.http, "g", a=6)
+        time.sleep(3)  # the courier looks every 2 s
+        assert len(receiver.received) == 1
+    with serving(tmp_path / "b", environment=dict(WEBHOOKS)):
+        eventually(lambda: len(receiver.received) >= 2)
