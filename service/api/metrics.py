@@ -17,11 +17,8 @@ from prometheus_client.samples import Sample
 from starlette.types import Scope
 
 from service.protocol import Kind
-from service.queue.models import RedisInfo, WorkerInfo
+from service.queue.models import FORGOTTEN_AFTER_S, RedisInfo, WorkerInfo
 from service.telemetry.buckets import SECONDS
-
-FORGOTTEN_AFTER_S = 86_400
-"""A worker that has been silent for longer is not shown any more."""
 
 KEPT_S = 1.0
 """A scrape is given to all who ask within such a time: it costs tens of milliseconds of a core, however many ask."""

@@ -1,5 +1,7 @@
 """What the queue says about workers and Redis."""
 
+from typing import Final
+
 from pydantic import BaseModel
 
 
@@ -10,6 +12,10 @@ class CompilingReport(BaseModel):
     of: int
     """All kernels that there are; those that were compiled before are read, and not among those done."""
     seconds: float
+
+
+FORGOTTEN_AFTER_S: Final = 86_400.0
+"""A worker that has been silent for so long, and has nothing any more, is not shown, and forgotten by the others."""
 
 
 class WorkerReport(BaseModel):

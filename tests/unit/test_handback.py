@@ -14,6 +14,7 @@ from service.protocol import CapacitiesArgs, Kind, MaxFlowArgs, Operation, Patch
 from service.queue.models import WorkerReport
 from service.store.keys import Keys
 from service.store.ownership import Ownership
+from service.worker.membership import takeover as takeover_module
 from service.worker.membership.handback import (
     FORGOTTEN_S,
     GIVEN_AT_ONCE,
@@ -24,6 +25,7 @@ from service.worker.membership.handback import (
 )
 from service.worker.membership.lease import Silences
 from service.worker.membership.takeover import MOVED_AT_ONCE_BYTES, Takeover
+from service.worker.membership.workers import LEAVING
 from service.worker.process import Worker
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker, result
@@ -364,3 +366,40 @@ def test_more_than_can_be_moved_at_once_is_moved_all_the_same(
         ours = [command["id"] for command in moved if command["graph"] == name]
         assert ours == [job_id for job_id in waiting if job_id in ours]
     assert all(client.hget(keys.job(job_id), "status") == Status.QUEUED.encode() for job_id in waiting)
+
+
+def test_workers_that_are_gone_for_a_day_are_forgotten(client: Any, keys: Keys) -> None:
+    """Machines come and go under new names: each name that is kept costs every heartbeat of every worker."""
+    house, now = House(client, keys), time.time()
+    for name, hours in {"gone": 25, "left": 25, "drained": 25, "busy": 25, "full": 25, "late": 23, "back": 25}.items():
+        house.worker(name, beat_at=now - 3600 * hours)
+        client.hset(keys.absences, name, "1 5.0")
+        if name != "back":
+            client.delete(keys.lease(name))
+    house.graph("g", "full", 10)
+    client.hset(keys.draining, mapping={"left": f"5 {LEAVING.decode()}", "drained": "5 drain"})
+    takeover = Takeover(client, keys, "w1", 5.0)
+    takeover._move = lambda other, left: None  # type: ignore[method-assign]
+    client.xadd(keys.commands("busy"), {"command": "nonsense"})
+    takeover.check()
+    assert {name.decode() for name in client.hkeys(keys.workers)} == {"busy", "late", "back"}
+    assert {name.decode() for name in client.hkeys(keys.absences)} == {"busy", "late", "back"}
+    assert client.hkeys(keys.draining) == [b"drained"]
+    assert client.hget(keys.owners, "g") == b"w1"
+
+
+def test_a_worker_that_comes_back_at_this_moment_is_not_forgotten(
+    client: Any, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house, look = House(client, keys), takeover_module.watched
+    house.worker("w0", beat_at=5.0)
+    client.delete(keys.lease("w0"))
+
+    def looked(*asked: Any) -> list[Any]:
+        found = look(*asked)
+        client.set(keys.lease("w0"), "again")
+        return found
+
+    monkeypatch.setattr(takeover_module, "watched", looked)
+    Takeover(client, keys, "w1", 5.0).check()
+    assert client.hexists(keys.workers, "w0")

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 from prometheus_client.parser import text_string_to_metric_families
 
 from gpu_engine.engine import Mode
-from service.api.metrics import FORGOTTEN_AFTER_S, Metrics, scrape
+from service.api.metrics import Metrics, scrape
 from service.protocol import Kind, Status
-from service.queue.models import RedisInfo, WorkerInfo
+from service.queue.models import FORGOTTEN_AFTER_S, RedisInfo, WorkerInfo
 from service.worker.metrics import Residency, WorkerMetrics
 
 REDIS = RedisInfo(version="7.2.4", appendonly=None, fsync=None, used_memory_bytes=5, maxmemory_bytes=10)

@@ -14,7 +14,7 @@ from typing import Any
 import redis
 import structlog
 
-from service.queue.models import WorkerReport
+from service.queue.models import FORGOTTEN_AFTER_S, WorkerReport
 from service.store.keys import Keys
 from service.worker.membership.heartbeat import BEATS_PER_LEASE, Task, renew
 from service.worker.membership.pulse import Pulse
@@ -109,3 +109,7 @@ class Silences:
             seen_at = now
             self._last[report.name] = report.beat_at, now
         return max(time.time() - report.beat_at, now - seen_at) > 2 * self._lease_s
+
+    def is_forgotten(self, report: WorkerReport) -> bool:
+        """Whether one that is silent has been so for so long that nobody waits for it."""
+        return time.time() - report.beat_at > FORGOTTEN_AFTER_S

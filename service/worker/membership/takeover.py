@@ -3,6 +3,7 @@
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -17,8 +18,10 @@ from service.store.catalogue import Registry
 from service.store.jobs.transitions import GROUP, Entry, acknowledge, move
 from service.store.keys import Keys
 from service.store.ownership import Ownership
+from service.store.watched import watched
 from service.worker.membership.handback import Absences
 from service.worker.membership.lease import Silences
+from service.worker.membership.workers import LEAVING
 from service.worker.running.task import LEFT_BEHIND, parse_command, parse_remains
 
 PAGE: Final = 64
@@ -68,6 +71,8 @@ class Takeover:
                 continue
             if not self._redis.exists(self._keys.lease(report.name)):
                 self._take_from(report.name)
+                if self._silences.is_forgotten(report):
+                    self._forget(report.name)
 
     def _take_from(self, other: str) -> None:
         names = self._registry.owned_by(other)
@@ -77,6 +82,25 @@ class Takeover:
             self._absences.note(other, time.time(), self._lease_s)
             self._on_taken(taken)
         self._move(other, self._read(other))
+
+    def _forget(self, other: str) -> None:
+        """Forget a worker that has nothing any more. Names of machines come and go, and each that is kept is asked
+        about at every heartbeat. One that is there again after all says so with its next one."""
+        if self._registry.owned_by(other):
+            return
+        with self._redis.pipeline() as pipe, suppress(redis.WatchError):
+            lease, commands = self._keys.lease(other), self._keys.commands(other)
+            reads = ("EXISTS", lease), ("XLEN", commands), ("HGET", self._keys.draining, other)
+            is_there, waiting, drained = watched(pipe, [lease, commands], *reads)
+            if is_there or waiting:
+                return
+            pipe.multi()
+            pipe.hdel(self._keys.workers, other)
+            pipe.hdel(self._keys.absences, other)
+            if drained is not None and drained.endswith(LEAVING):  # what an operator has drained stays so
+                pipe.hdel(self._keys.draining, other)
+            pipe.execute()
+            log.info("forgotten", worker=self._worker, other=other)
 
     def _take(self, name: str, other: str, queued: list[Queued]) -> bool:
         """Take a graph and what waits for it, in one MULTI: what is asked from now on comes behind that."""
