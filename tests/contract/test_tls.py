@@ -17,6 +17,7 @@ import redis
 import uvicorn
 from headrace import Client, ConnectionFailed, Retry
 
+from service.api.http import tls
 from service.api.http.server import config
 from service.settings import Settings
 from service.store.api_keys import ApiKeys, Scope
@@ -54,6 +55,44 @@ def test_the_api_over_tls(certificate: tuple[Path, Path], redis_url: str) -> Non
         assert "max-age" in response.headers["strict-transport-security"]
         with httpx.Client(base_url=http.base_url, trust_env=False) as stranger, pytest.raises(httpx.ConnectError):
             stranger.get("/livez")
+
+
+def renewed(folder: Path) -> tuple[Path, Path]:
+    """Another certificate and its key."""
+    cert, key = folder / "new-cert.pem", folder / "new-key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command += ["-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run([*command, "-keyout", str(key), "-out", str(cert)], check=True, capture_output=True)
+    return cert, key
+
+
+def test_a_certificate_that_is_renewed_is_shown_from_then_on(
+    certificate: tuple[Path, Path], redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files are replaced one after the other, while the process runs for longer than it is valid."""
+    monkeypatch.setattr(tls, "LOOK_S", 0.0)
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    cert.symlink_to(certificate[0])
+    key.symlink_to(certificate[1])
+
+    def shown(http: httpx.Client) -> str:
+        port = http.base_url.port
+        assert port is not None
+        return ssl.get_server_certificate(("127.0.0.1", port), timeout=10).strip()
+
+    with over_tls((cert, key), redis_url) as http:
+        assert http.get("/livez").status_code == 200
+        assert shown(http) == certificate[0].read_text().strip()
+        new_cert, new_key = renewed(tmp_path)
+        for path, target in ((cert, new_cert), (key, new_key)):
+            assert shown(http) == certificate[0].read_text().strip()
+            (tmp_path / "link").symlink_to(target)
+            (tmp_path / "link").replace(path)
+        good = new_cert.read_text()
+        assert shown(http) == good.strip()
+        new_cert.write_text("no certificate")
+        assert shown(http) == good.strip()
+        assert http.get("/livez").status_code == 200  # on the connection from before
 
 
 def test_the_client_over_tls(certificate: tuple[Path, Path], redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,8 @@ for longest. So who opens connections and sends nothing locks nobody out.
 
 import logging
 import ssl
-from typing import Any, Final, Protocol
+from collections.abc import Callable
+from typing import Any, Final, Protocol, TypeAlias
 
 import uvicorn
 
@@ -79,10 +80,14 @@ class Connections:
         return place
 
 
+TlsOfNow: TypeAlias = Callable[[], ssl.SSLContext]
+"""What a new connection is to be shown."""
+
+
 class ServerConfig(uvicorn.Config):
     """uvicorn's settings, and what the connections of a process share."""
 
-    def __init__(self, app: Any, connections: Connections, tls: ssl.SSLContext | None = None, **options: Any) -> None:
+    def __init__(self, app: Any, connections: Connections, tls: TlsOfNow | None = None, **options: Any) -> None:
         super().__init__(app, **options)
         self.connections = connections
         self.turns = Turns()

@@ -17,7 +17,7 @@ import uvicorn
 from service.api.app import create_app
 from service.api.http.connections import MAX_CONNECTIONS, Connections, ServerConfig
 from service.api.http.protocol import BoundedProtocol
-from service.api.http.tls import TlsProtocol, tls_context
+from service.api.http.tls import Certificate, TlsProtocol
 from service.collector import leave_alone_what_is_here
 from service.left_out import leave_out_pandas
 from service.open_files import raise_limit, room_for_callers
@@ -74,7 +74,7 @@ def config(settings: Settings, host: str = "127.0.0.1", port: int = 0) -> Server
     """How uvicorn is to serve the application; the process may open as many files from now on as the machine allows."""
     listeners = settings.max_event_streams + settings.max_requests
     room = min(MAX_CONNECTIONS, room_for_callers(raise_limit(), listeners))
-    tls = None if settings.tls_cert is None else tls_context(settings.tls_cert, settings.tls_key)
+    tls = None if settings.tls_cert is None else Certificate(settings.tls_cert, settings.tls_key).context
     return ServerConfig(
         partial(create_app, settings),
         Connections(room),

@@ -8,12 +8,70 @@ import asyncio
 import os
 import socket
 import ssl
+import time
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import structlog
 
 from service.api.http.connections import Place, ServerConfig
 from service.api.http.protocol import HEAD_TIMEOUT_S, BoundedProtocol
+
+LOOK_S: Final = 10.0
+"""Time between two looks whether there is another certificate."""
+
+log = structlog.get_logger("headrace.api")
+
+
+class Certificate:
+    """The certificate and its key as they are in their files, which are read again when they have changed.
+
+    A process lives longer than a certificate, and whoever renews that replaces the files. Those that cannot be used, as
+    while one of both is replaced, are looked at again the next time, and new connections get the one before.
+    """
+
+    def __init__(self, certificate: Path, key: Path | None) -> None:
+        """Raises OSError if it cannot be used."""
+        self._certificate = certificate
+        self._key = key
+        self._read = self._tried = self._files()
+        self._context = tls_context(certificate, key)
+        self._look_at = time.monotonic() + LOOK_S
+
+    def context(self) -> ssl.SSLContext:
+        """For a new connection."""
+        now = time.monotonic()
+        if now >= self._look_at:
+            self._look_at = now + LOOK_S
+            self._look()
+        return self._context
+
+    def _look(self) -> None:
+        found = self._files()
+        if found == self._read:
+            return
+        try:
+            self._context = tls_context(self._certificate, self._key)
+        except OSError as error:
+            if found != self._tried:
+                log.error("certificate_not_read", file=str(self._certificate), error=str(error))
+        else:
+            self._read = found
+            log.info("certificate_read_again", file=str(self._certificate))
+        self._tried = found
+
+    def _files(self) -> list[tuple[int, ...] | None]:
+        """What tells these files from others under their names, which may be links; None for one that is not there."""
+        return [_identity(path) for path in (self._certificate, self._key) if path is not None]
+
+
+def _identity(path: Path) -> tuple[int, ...] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def tls_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
@@ -54,7 +112,7 @@ class TlsProtocol(asyncio.Protocol):
             await asyncio.get_running_loop().connect_accepted_socket(
                 partial(BoundedProtocol, config=self._config, place=place, **self._options),
                 plain,
-                ssl=self._config.tls,
+                ssl=self._config.tls and self._config.tls(),
                 ssl_handshake_timeout=HEAD_TIMEOUT_S,
             )
         except (OSError, asyncio.CancelledError):  # of the connection, of TLS, of the time; or it gave way
