@@ -2,12 +2,14 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TypedDict
 
 from fastapi import Depends, FastAPI
 
 from service.api import direct, openapi
 from service.api.backend import Backend, OpenBackend, open_backend
+from service.api.ending import HURRY_S, Ending
 from service.api.guards.access import authorise
 from service.api.guards.parameters import refuse_unknown_parameters
 from service.api.guards.refusals import EarlyRefusals
@@ -59,9 +61,11 @@ class State(TypedDict):
     backend: Backend
 
 
-def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = open_backend) -> FastAPI:
+def create_app(
+    settings: Settings | None = None, *, open_backend: OpenBackend = open_backend, ending: Ending | None = None
+) -> FastAPI:
     """The application; `settings` come from the environment if not given."""
-    settings = settings or read_settings()
+    settings, ending = settings or read_settings(), ending or Ending()
     metrics = Metrics()
     tracing = open_tracing("api")
 
@@ -69,7 +73,8 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
     async def lifespan(app: FastAPI) -> AsyncIterator[State]:
         try:
             async with open_backend(settings, metrics) as backend:
-                yield {"backend": backend}
+                ending.tell(lambda: backend.dispatcher.hurry(HURRY_S))
+                yield {"backend": replace(backend, ending=ending)}
         finally:
             tracing.close()
 
@@ -102,7 +107,7 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
     app.add_middleware(Heads)
     app.add_middleware(Shedding, limit=settings.max_requests)
     app.add_middleware(Sending, limit_bytes=settings.max_sending_bytes, sending_bytes=metrics.sending_bytes)
-    app.add_middleware(Requests, metrics=metrics, access_log=settings.access_log, tracing=tracing)
+    app.add_middleware(Requests, metrics=metrics, ending=ending, access_log=settings.access_log, tracing=tracing)
     app.add_middleware(EarlyRefusals, settings=settings, metrics=metrics)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(Queries)

@@ -11,6 +11,7 @@ from fastapi import Depends, Path, Request
 
 from service.api.bodies.budget import ByteBudget
 from service.api.bodies.parsing import Parsers
+from service.api.ending import Ending
 from service.api.guards.access import KeyTable
 from service.api.guards.admission import Admission
 from service.api.guards.wrong_keys import WrongKeys
@@ -53,6 +54,7 @@ class Backend:
     siblings: Siblings
     repeats: Repeats
     names: Names = field(default_factory=Names)
+    ending: Ending = field(default_factory=Ending)
     wrong_keys: WrongKeys = field(default_factory=WrongKeys)
     scrapes: Scrapes = field(default_factory=Scrapes)
     started_at: float = field(default_factory=time.time)

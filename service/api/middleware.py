@@ -1,5 +1,6 @@
 """Around every request: its id, its log line, its span, its counters, and the 500 of last resort. Plain ASGI: cheap."""
 
+import asyncio
 import re
 import time
 import uuid
@@ -10,9 +11,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.api.ending import Ending
 from service.api.metrics import Metrics
 from service.api.replies.problems import problem_response
-from service.errors import ServiceError
+from service.errors import RETRY_AFTER_S, ServiceError
 from service.telemetry.tracing import NoTracing, Span, Tracing, read_traceparent
 
 REQUEST_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
@@ -59,9 +61,15 @@ class Requests:
     """
 
     def __init__(
-        self, app: ASGIApp, metrics: Metrics, access_log: bool = False, tracing: Tracing | None = None
+        self,
+        app: ASGIApp,
+        metrics: Metrics,
+        access_log: bool = False,
+        tracing: Tracing | None = None,
+        ending: Ending | None = None,
     ) -> None:
         self._app = app
+        self._ending = ending or Ending()
         self._metrics = metrics
         self._access_log = access_log
         self._tracing = tracing or NoTracing()
@@ -97,6 +105,13 @@ class Requests:
                 await self._app(scope, receive, send_with_id)
             except ClientDisconnect:
                 status = status or CLIENT_CLOSED_REQUEST  # in the middle of its own body: nobody is there to answer
+            except asyncio.CancelledError:
+                if status or "job_id" in state or not self._ending.is_near:
+                    raise
+                state["code"] = "worker_unavailable"  # nothing was asked of a worker yet, as while its body came slowly
+                said = "this process ended before the request was there, and nothing was done; send it again"
+                error = ServiceError("worker_unavailable", said, retry_after_s=RETRY_AFTER_S)
+                await problem_response(error, request_id)(scope, receive, send_with_id)
             except Exception:
                 log.exception("unexpected error", path=legible(scope["path"]))
                 if status:  # the answer has begun: all that is left is to break it off

@@ -15,6 +15,7 @@ import redis
 
 from service.protocol import Arguments, Command, Kind, Reply
 from service.queue.drains import Drains
+from service.queue.patience import Patience
 from service.queue.placement import Placement
 from service.queue.replies import Replies
 from service.queue.rows import Rows
@@ -61,6 +62,7 @@ class Dispatcher:
         self._written = AsyncWritten(self.client, self.keys)
         self.versions = Versions(settings, self.keys)
         self._submitted = 0
+        self._patience = Patience()
 
     async def start(self) -> None:
         await self.replies.start()
@@ -127,6 +129,10 @@ class Dispatcher:
         """Call `act` once this job has ended; at once if it is not of this process, or has ended already."""
         self.replies.when_done(job_id, act)
 
+    def hurry(self, within_s: float) -> None:
+        """No wait lasts longer than this from now on, one that has begun neither."""
+        self._patience.hurry(within_s)
+
     async def wait(self, job_id: str, timeout_s: float) -> Reply | None:
         """The reply, or None if the job still runs after `timeout_s`. Raises unknown_job."""
         try:
@@ -134,7 +140,7 @@ class Dispatcher:
                 return reply
             if timeout_s <= 0:
                 return await self._jobs.reply(job_id)
-            async with asyncio.timeout(timeout_s):
+            async with self._patience.waits(timeout_s):
                 if (pending := self.replies.pending(job_id)) is not None:
                     return await asyncio.shield(pending)
                 async for event in self.events(job_id, None):

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import uvicorn
 
+from service.api.ending import Ending
 from service.api.http.refusing import Refusals
 from service.api.turns import Turns
 
@@ -87,9 +88,17 @@ TlsOfNow: TypeAlias = Callable[[], ssl.SSLContext]
 class ServerConfig(uvicorn.Config):
     """uvicorn's settings, and what the connections of a process share."""
 
-    def __init__(self, app: Any, connections: Connections, tls: TlsOfNow | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        app: Any,
+        connections: Connections,
+        tls: TlsOfNow | None = None,
+        ending: Ending | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__(app, **options)
         self.connections = connections
         self.turns = Turns()
         self.refusals = Refusals(logging.getLogger("uvicorn.error"))
         self.tls = tls
+        self.ending = ending or Ending()

@@ -15,6 +15,7 @@ from typing import Final
 import uvicorn
 
 from service.api.app import create_app
+from service.api.ending import GRACE_S, Ending
 from service.api.http.connections import MAX_CONNECTIONS, Connections, ServerConfig
 from service.api.http.protocol import BoundedProtocol
 from service.api.http.tls import Certificate, TlsProtocol
@@ -25,21 +26,26 @@ from service.settings import Settings, SettingsError, read_settings
 from service.telemetry import logs
 from service.telemetry.doubts import warn_of_two_stores
 
-GRACE_S = 10
-"""How long open requests may finish after SIGTERM."""
-
-
 ACCEPTED_AT_ONCE: Final = 16
 """Connections that are accepted each time the event loop turns. It takes one from each descriptor of the socket: with
 one descriptor, a caller behind a hundred others would wait until it has turned a hundred times."""
 
 
 class Server(uvicorn.Server):
-    """The server of uvicorn, in a process whose garbage collector does not look through the application again."""
+    """The server of uvicorn, in a process whose garbage collector does not look through the application again, and
+    which tells the application when it is about to end."""
+
+    def __init__(self, config: ServerConfig) -> None:
+        super().__init__(config)
+        self._ending = config.ending
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         leave_alone_what_is_here()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._ending.begin()
+        await super().shutdown(sockets)
 
 
 def main() -> None:
@@ -75,10 +81,12 @@ def config(settings: Settings, host: str = "127.0.0.1", port: int = 0) -> Server
     listeners = settings.max_event_streams + settings.max_requests
     room = min(MAX_CONNECTIONS, room_for_callers(raise_limit(), listeners))
     tls = None if settings.tls_cert is None else Certificate(settings.tls_cert, settings.tls_key).context
+    ending = Ending()
     return ServerConfig(
-        partial(create_app, settings),
+        partial(create_app, settings, ending=ending),
         Connections(room),
         tls,
+        ending,
         factory=True,
         host=host,
         port=port,

@@ -113,6 +113,7 @@ async def ask(
         return reply
     if reply is None and in_place:
         await backend.dispatcher.cancel(job_id)
+        refuse_at_end(backend)
         raise ServiceError("timeout", f"it could not be done within {patience.wait_s:g} s")
     if reply is None:
         await backend.dispatcher.until_job_written(job_id)
@@ -128,8 +129,15 @@ async def ask_in_place(request: Request, backend: Backend, kind: Kind, graph: st
     reply = await ask(request, backend, kind, graph, args)
     if isinstance(reply, Response):
         await backend.dispatcher.cancel(request.state.job_id)
+        refuse_at_end(backend)
         raise ServiceError("timeout", f"{what} was not there in time: ask with Prefer: wait=SECONDS for more of it")
     return reply
+
+
+def refuse_at_end(backend: Backend) -> None:
+    """Raises worker_unavailable if the wait was cut short as this process ends, and not over."""
+    if backend.ending.is_near:
+        raise ServiceError("worker_unavailable", "this process ends; ask again", retry_after_s=RETRY_AFTER_S)
 
 
 def refuse_no_wait(request: Request, backend: Backend, what: str) -> None:

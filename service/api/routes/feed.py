@@ -63,7 +63,7 @@ async def graph_events(
 
     async def may_follow() -> bool:
         with suppress(ServiceError):
-            return (await authorise(request)).sees(name)
+            return not backend.ending.is_near and (await authorise(request)).sees(name)
         return False
 
     yield ServerSentEvent(id=placed.event_id, comment="from here on")  # who is cut off before an event knows as well

@@ -196,7 +196,7 @@ async def job_events(
 
     async def may_follow() -> bool:
         with suppress(ServiceError):
-            return (await authorise(request)).sees(job.graph)
+            return not backend.ending.is_near and (await authorise(request)).sees(job.graph)
         return False
 
     with suppress(ServiceError):  # Redis is away: the stream ends without `done`; the caller comes back with its id
