@@ -147,6 +147,9 @@ HARD = (
         unrolled_2x100000=("rlg", {"rows": 2, "columns": 100_000}),
         unrolled_3x100000=("rlg", {"rows": 3, "columns": 100_000}),
         chains_40k=("chains", {"length": 40_000}),
+        line_3x150000=("line", {"width": 3, "length": 150_000}),
+        merge_14=("merge", {"levels": 14}),
+        merge_16=("merge", {"levels": 16}),
         strip_10x20000=("grid", {"rows": 10, "columns": 20_000}),
         unit_grid=("grid", {"rows": 300, "columns": 300, "max_capacity": 1}),
         ac=("ac", {"n_vertices": 1450}),
@@ -155,8 +158,8 @@ HARD = (
     Instance("zigzag-matching-200k", "zigzag", {"pairs": 100_000}, capped=True),
     Instance("bipartite-4-matching", "bipartite", {"degree": 4}, capped=True),
 )
-"""Shapes on which a solver that floods from one side is slow: small cuts, unit capacities, long chains, strips,
-assignments, a hub; and acyclic dense, where rows are so long that a single pass over them tells."""
+"""Shapes on which a solver that floods from one side is slow: small cuts, unit capacities, long chains, lines, strips,
+trees that merge, assignments, a hub; and acyclic dense, where rows are so long that a single pass over them tells."""
 SIZES: Mapping[str, tuple[Instance, ...]] = {
     "small": SMALL,
     "medium": MEDIUM,

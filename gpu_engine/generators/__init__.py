@@ -12,8 +12,8 @@ from typing import Any
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.generators.genrmf import genrmf, genrmf_long, genrmf_wide
 from gpu_engine.generators.grid import grid, vision_grid
-from gpu_engine.generators.levels import acyclic_dense, chains, rlg, rlg_long, rlg_wide
-from gpu_engine.generators.narrow import bipartite, digraph, tree, zigzag
+from gpu_engine.generators.levels import acyclic_dense, chains, line, rlg, rlg_long, rlg_wide
+from gpu_engine.generators.narrow import bipartite, digraph, merge, tree, zigzag
 from gpu_engine.generators.planar import delaunay, dispatch, geometric, road
 from gpu_engine.generators.rmat import rmat, rmat_sets
 from gpu_engine.networks.edgelist import EdgeList
@@ -32,6 +32,8 @@ __all__ = [
     "genrmf_wide",
     "geometric",
     "grid",
+    "line",
+    "merge",
     "rlg",
     "rlg_long",
     "rlg_wide",
@@ -52,6 +54,7 @@ FAMILIES: Mapping[str, Callable[..., EdgeList]] = MappingProxyType(
         "rlg-long": rlg_long,
         "rlg-wide": rlg_wide,
         "chains": chains,
+        "line": line,
         "ac": acyclic_dense,
         "rmat": rmat,
         "rmat-ms": rmat_sets,
@@ -62,6 +65,7 @@ FAMILIES: Mapping[str, Callable[..., EdgeList]] = MappingProxyType(
         "road": road,
         "digraph": digraph,
         "tree": tree,
+        "merge": merge,
         "zigzag": zigzag,
         "bipartite": bipartite,
         "dispatch": dispatch,

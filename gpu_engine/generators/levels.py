@@ -1,7 +1,7 @@
-"""Layered and acyclic families: Washington's random level graph, two chains, and the dense acyclic graph.
+"""Layered and acyclic families: Washington's random level graph, two chains, a line, and the dense acyclic graph.
 
 Anderson et al., "The DIMACS international algorithm implementation challenge: maximum flow and minimum cut"
-(1991), generators `washington` (function 2; the chains are like those of its exponential lines) and `ac`.
+(1991), generators `washington` (function 2; chains and line are like its exponential and random lines) and `ac`.
 """
 
 import numpy as np
@@ -72,6 +72,30 @@ def chains(*, seed: int, length: int = 40_000, widest: int = 1 << 40, rung: int 
         star_to(np.array([length - 1, 2 * length - 1]), sink, 2 * widest),
     ]
     return edge_list(2 * length + 2, groups, source=source, sink=sink)
+
+
+def line(*, seed: int, width: int = 3, length: int = 150_000, degree: int = 3, max_capacity: int = 1000) -> EdgeList:
+    """``width * length`` vertices in a row, `degree` edges from each to random ones not far ahead.
+
+    An edge leads ``1 .. width * degree - 1`` vertices on (1 where that is none); those that would lead past the end are
+    left out. Capacities are uniform on ``1 .. max_capacity``. The source (vertex ``n - 2``) feeds the first `width`
+    vertices and the last ones drain into the sink (``n - 1``), each edge with ``degree * max_capacity``.
+    """
+    require(min(width, length, degree) >= 1, f"a line needs vertices and edges: {width}, {length}, {degree}")
+    require(max_capacity >= 1, f"max_capacity must be positive: {max_capacity}")
+    rng = np.random.default_rng(seed)
+    n = width * length
+    tail = np.repeat(np.arange(n, dtype=np.int64), degree)
+    head = tail + rng.integers(1, max(2, width * degree), size=len(tail))
+    inside = head < n
+    tail, head = tail[inside], head[inside]
+    at_terminal = degree * max_capacity
+    groups = [
+        (tail, head, draw_capacities(rng, 1, max_capacity, len(tail))),
+        star_from(n, np.arange(width, dtype=np.int64), at_terminal),
+        star_to(np.arange(n - width, n, dtype=np.int64), n + 1, at_terminal),
+    ]
+    return edge_list(n + 2, groups, source=n, sink=n + 1)
 
 
 def acyclic_dense(*, seed: int, n_vertices: int = 1450, max_capacity: int = 10_000) -> EdgeList:

@@ -1,4 +1,5 @@
-"""Families whose flow is small, or unit, or must take one long way: random digraphs, trees, zig-zags, bipartite graphs.
+"""Families whose flow is small, or unit, or must take one long way: random digraphs, trees, zig-zags, bipartite graphs,
+and two trees that meet at their leaves.
 
 A solver that floods a whole network from one side takes long on them, and one that searches from both sides does not.
 """
@@ -70,6 +71,29 @@ def tree(
     if undirected:
         return edge_list(n_vertices, [], source=0, sink=n_vertices - 1, undirected=links)
     return edge_list(n_vertices, [links], source=0, sink=n_vertices - 1)
+
+
+def merge(*, seed: int, levels: int = 16) -> EdgeList:
+    """A binary tree that spreads from the source, and one that merges into the sink, of ``2 ** levels`` leaves each.
+
+    Vertices are numbered as in a heap: the source is vertex 1, the sink ``2 ** (levels + 1) + 1``; one before each root
+    is in neither. An edge above a subtree of h levels has a capacity of ``1 .. 2 ** h + 2``. Each leaf has an edge of 1
+    to its twin, and one of ``1 .. 3`` to a random leaf.
+    """
+    require(1 <= levels <= 24, f"there are 1 to 24 levels: {levels}")
+    rng = np.random.default_rng(seed)
+    n = 2 << levels
+    child = np.arange(2, n, dtype=np.int64)
+    parent = child // 2
+    below = levels - np.floor(np.log2(child)).astype(np.int64)
+    leaf = np.arange(n // 2, n, dtype=np.int64)
+    groups = [
+        (parent, child, rng.integers(1, (1 << below) + 3)),
+        (n + child, n + parent, rng.integers(1, (1 << below) + 3)),
+        (leaf, n + rng.choice(leaf, len(leaf)), draw_capacities(rng, 1, 3, len(leaf))),
+        (leaf, n + leaf, np.ones_like(leaf)),
+    ]
+    return edge_list(2 * n, groups, source=1, sink=n + 1)
 
 
 def zigzag(*, seed: int, pairs: int = 50_000, shuffled: bool = True, undirected: bool = False) -> EdgeList:
