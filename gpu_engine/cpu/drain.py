@@ -4,8 +4,8 @@ Where excesses lie beside deficits, as in an assignment: a greedy first flow (`g
 incremental search between what is left of both (`gpu_engine.cpu.ibfs`). Elsewhere: an attempt from both sides at once
 (`gpu_engine.cpu.smallcut`). If either gives up, the pseudoflow algorithm does the rest, from the side that has the
 tighter bound: there the minimum cut is expected, and what cannot pass it is found to be stuck with little work. In long
-and narrow networks push-relabel goes first (`gpu_engine.cpu.push_relabel`); in thin ones where it seems not suited,
-after a while.
+and narrow networks push-relabel goes first (`gpu_engine.cpu.push_relabel`), and in thin ones where it does not come on,
+again after a while; where both sides fan out as trees do, the incremental search.
 """
 
 from typing import Final
@@ -36,12 +36,17 @@ STANDING_CLOSE: Final = 8
 """The greedy flow is tried if at least one vertex in so many is an excess or a deficit."""
 
 MATCHED_SIZES: Final = 8.0
-"""The incremental search that follows it may scan so many sizes of the network (n + arcs)."""
+"""The incremental search that follows it, or that is tried in a network that fans out, may scan so many sizes of the
+network (n + arcs)."""
 
 PUSHED_SIZES: Final = 8.0
 """What push-relabel may scan of a network that is long and narrow."""
 
-PATIENCE: Final = 0.5
+TRIAL: Final = 0.5
+THIN_TRIAL: Final = 0.2
+"""It is on trial for so many sizes, the second one in thin networks: there it shows sooner."""
+
+PATIENCE: Final = 2.0
 """In a thin network where push-relabel is not suited at first sight, the pseudoflow algorithm may take so many times as
 many steps before it gives way: on chains side by side its trees are as long as the network, and it turns each of them
 again and again."""
@@ -65,11 +70,11 @@ def move_ahead(
 
     ``pushing``, ``thin``: as in `run`.
     """
-    if pushing > 0 and push_excess(flow, forest, pushing, False, slots, mirror):
+    if pushing > 0 and push_excess(flow, forest, pushing, THIN_TRIAL if thin else TRIAL, slots, mirror):
         return True
     if thin and (
         solve(flow, forest, PATIENCE * pushing, slots, mirror)
-        or push_excess(flow, forest, PUSHED_AGAIN * pushing, True, slots, mirror)
+        or push_excess(flow, forest, PUSHED_AGAIN * pushing, np.inf, slots, mirror)
     ):
         return True
     return bool(solve(flow, forest, np.inf, slots, mirror))
@@ -132,6 +137,11 @@ def move_excess(
     attempted = attempt(flow, reach, ends, budget_for(flow, ends, narrow_capacity(flow), repair), slots)
     if slots[CANCEL] != 0:
         return False
+    if attempted.kind == GAVE_UP and attempted.fanned and not repair:
+        if ibfs.search(flow, forests, side, MATCHED_SIZES * (len(flow.role) + len(flow.head)), slots):
+            return True
+        if slots[CANCEL] != 0:
+            return False
     if attempted.kind == GAVE_UP:
         behind = begin == BEHIND or (begin == EITHER and attempted.most_out > TIGHTER * attempted.most_in)
         pushing = PUSHED_SIZES * (len(flow.role) + len(flow.head)) if attempted.narrow and not repair else 0.0

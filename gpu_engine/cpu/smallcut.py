@@ -81,8 +81,16 @@ crossing."""
 THIN: Final = 4
 """A network is thin if these layers have fewer vertices than this in the mean: it is a few chains side by side."""
 
-NARROW_SHARE: Final = 2.5
-"""There an attempt may scan so many sizes: each phase is long, and push-relabel needs no phases."""
+NARROW_SHARE: Final = 0.5
+STREET_SHARE: Final = 2.5
+"""In narrow networks a cold solve's attempt may scan so many sizes, as each phase is long and push-relabel needs no
+phases; the second one is for streets. Elsewhere the first phase ends after `FREE_SHARE`."""
+
+FANNED: Final = 1.8
+FANNED_LAYERS: Final = 16
+"""A sparse network fans out if the first phase does not meet in so many layers, of which each reaches so many times as
+many vertices in the mean: the sides are trees, which meet at their leaves. In a solid, which is not sparse, the first
+layers widen as fast."""
 
 SAMPLE: Final = 256
 
@@ -112,6 +120,8 @@ class AttemptResult(NamedTuple):
     """Whether the layers of the first phase were many, with few vertices each."""
     thin: bool
     """Whether they were a few chains side by side."""
+    fanned: bool
+    """Whether they widened by a factor, each beyond the one before, and did not meet."""
 
 
 @njit(nogil=True, cache=True)
@@ -145,6 +155,19 @@ def budget_for(flow: Pseudoflow, ends: Ends, narrow: int, repair: bool) -> Budge
 
 
 @njit(nogil=True, cache=True)
+def is_sparse(flow: Pseudoflow) -> bool:
+    """Whether vertices have two to three arcs in the mean, as those of streets and trees have."""
+    return 2 * len(flow.role) <= len(flow.head) < 3 * len(flow.role)
+
+
+@njit(nogil=True, cache=True)
+def shape(flow: Pseudoflow, reached: int, depth: int) -> tuple[bool, bool]:
+    """Whether a network is narrow, and whether it is thin, where ``depth`` layers have ``reached`` vertices."""
+    thin = depth >= LONG and reached < THIN * depth
+    return thin or (not is_sparse(flow) and depth >= LONG and reached < NARROW * depth), thin
+
+
+@njit(nogil=True, cache=True)
 def meet(
     flow: Pseudoflow,
     reach: Reach,
@@ -152,6 +175,7 @@ def meet(
     behind: Layer,
     epoch: int,
     allowed: float,
+    glance: float,
     bounds: NDArray[np.float64],
     bounding: bool,
     slots: NDArray[np.int64],
@@ -160,7 +184,7 @@ def meet(
 
     Returns MET, a cut or GAVE_UP, the outermost layers, how many meeting arcs there are, the depth at which the first
     was found, that of the last layer, and the work done. If ``bounding``, ``bounds`` float64[2] falls to the least one
-    of either side's layers.
+    of either side's layers. If the network is seen to be narrow after ``glance`` arcs, it is given up.
     """
     from_excesses, from_deficits = Side(reach.ahead, epoch, epoch + 1), Side(reach.behind, epoch + 1, epoch)
     met, met_depth, depth, last_step = 0, 0, 0, 0
@@ -182,6 +206,10 @@ def meet(
         step = ahead.arcs if forward else behind.arcs
         if work + step > allowed or slots[CANCEL] != 0:
             break
+        if met == 0 and work + step > glance:
+            if shape(flow, ahead.end + behind.end, depth)[0]:
+                break
+            glance = np.inf
         if met == 0:
             last_step = step
         depth += 1
@@ -263,12 +291,13 @@ def attempt(flow: Pseudoflow, reach: Reach, ends: Ends, budget: Budget, slots: N
     bounds = np.array([ends.up, ends.down])
     left = min(ends.up, ends.down)
     if left > 0 and budget.limit == 0:
-        return AttemptResult(GAVE_UP, 0, ends.up, ends.down, False, False)
+        return AttemptResult(GAVE_UP, 0, ends.up, ends.down, False, False, False)
     clear_marks(flow, reach.node)
     size = float(len(flow.role) + len(flow.head))
     n_excesses, n_deficits = ends.n_excesses, ends.n_deficits
-    work, epoch, narrow, thin = 0, 0, False, False
-    streets = 2 * len(flow.role) <= len(flow.head) < 3 * len(flow.role)
+    work, epoch, narrow, thin, fanned = 0, 0, False, False, False
+    share = STREET_SHARE if is_sparse(flow) else NARROW_SHARE
+    glance = FREE_SHARE * size if budget.may_grow and not is_sparse(flow) else np.inf
     while True:
         begun = work
         epoch += 2
@@ -279,14 +308,17 @@ def attempt(flow: Pseudoflow, reach: Reach, ends: Ends, budget: Budget, slots: N
         allowed = min(budget.limit - begun, budget.phase)
         first = begun == 0
         result, ahead, behind, met, met_depth, depth, steps = meet(
-            flow, reach, ahead, behind, epoch, allowed, bounds, first, slots
+            flow, reach, ahead, behind, epoch, allowed, glance, bounds, first, slots
         )
         work += steps
-        if first and depth >= LONG:
-            thin = ahead.end + behind.end < THIN * depth
-            narrow = thin or (not streets and ahead.end + behind.end < NARROW * depth)
-        if first and narrow:
-            budget = Budget(min(budget.limit, NARROW_SHARE * size), budget.phase, False)
+        if first:
+            narrow, thin = shape(flow, ahead.end + behind.end, depth)
+            reached = ahead.end + behind.end
+            widened = reached / max(1, n_excesses + n_deficits) > FANNED ** (depth / 2)
+            fanned = result == GAVE_UP and depth >= FANNED_LAYERS and widened and is_sparse(flow)
+            glance = np.inf
+        if first and narrow and budget.may_grow:
+            budget = Budget(min(budget.limit, share * size), budget.phase, False)
         if result == MET:
             if first and budget.may_grow and met_depth <= np.log2(size) / 2:
                 budget = Budget(max(budget.limit, SHALLOW_SHARE * size), max(budget.phase, PHASE_SHARE * size), False)
@@ -296,4 +328,5 @@ def attempt(flow: Pseudoflow, reach: Reach, ends: Ends, budget: Budget, slots: N
             result = GAVE_UP
         slots[ARCS_SCANNED] += work
         reached = ahead.end if result == SOURCE_CUT else behind.end
-        return AttemptResult(GAVE_UP if slots[CANCEL] != 0 else result, reached, bounds[0], bounds[1], narrow, thin)
+        kind = GAVE_UP if slots[CANCEL] != 0 else result
+        return AttemptResult(kind, reached, bounds[0], bounds[1], narrow, thin, fanned)

@@ -63,7 +63,7 @@ def search_pair(
         if ahead.end == 0:
             kind = UNLIMITED
             break
-        found = meet(flow, reach, ahead, behind, epoch, limit - work, bounds, False, slots)
+        found = meet(flow, reach, ahead, behind, epoch, limit - work, np.inf, bounds, False, slots)
         kind, ahead, behind, met, _, _, steps = found
         work += steps
         if kind == MET:

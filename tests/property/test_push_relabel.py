@@ -1,5 +1,7 @@
 """Push-relabel for long and narrow networks: right at every limit, from either side, and chosen where it is faster."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -43,7 +45,7 @@ def long_instance(seed: int) -> Instance:
 
 
 def pushed(
-    before: Instance, limit: float, scratch: Scratch, *, behind: bool, sure: bool
+    before: Instance, limit: float, scratch: Scratch, *, behind: bool, trial: float
 ) -> tuple[Instance, bool, BoolArray]:
     """The instance after it, whether it has ended, and the source side then."""
     given = before.copy()
@@ -52,11 +54,11 @@ def pushed(
     saturated = saturate_unlimited(flow, None)
     if behind:
         negate(flow.excess)
-        ended = push_excess(flow, forest, limit, sure, Control().slots, 0)
+        ended = push_excess(flow, forest, limit, trial, Control().slots, 0)
         negate(flow.excess)
         side = forest.label[:n] <= n
     else:
-        ended = push_excess(flow, forest, limit, sure, Control().slots, None)
+        ended = push_excess(flow, forest, limit, trial, Control().slots, None)
         side = forest.label[:n] == n + 1
     undo_saturation(flow, saturated, None)
     return given, ended, side
@@ -69,7 +71,7 @@ def test_any_limit_leaves_a_pseudoflow_and_an_end_is_a_minimum_cut(start: int, b
     for seed in range(start, start + SEEDS_A_CASE):
         before, rng = long_instance(seed), np.random.default_rng(seed)
         limit = float(rng.choice([0.0, 2000.0, 1e9, 1e9]))
-        after, is_whole, side = pushed(before, limit, scratch, behind=behind, sure=bool(rng.random() < 0.5))
+        after, is_whole, side = pushed(before, limit, scratch, behind=behind, trial=float(rng.choice([0.1, np.inf])))
         at = f"seed {seed}"
         check_pseudoflow(before, after, at)
         if is_whole:
@@ -98,7 +100,7 @@ def test_a_cancelled_one_says_so_and_leaves_a_pseudoflow() -> None:
     control.cancel()
     flow = kernel_view(given)
     saturated = saturate_unlimited(flow, None)
-    assert not push_excess(flow, Scratch().forest(given.network.n_vertices), 1e9, True, control.slots, None)
+    assert not push_excess(flow, Scratch().forest(given.network.n_vertices), 1e9, np.inf, control.slots, None)
     undo_saturation(flow, saturated, None)
     check_pseudoflow(before, given, "cancelled")
 
@@ -133,9 +135,8 @@ def test_unrolled_networks(seed: int, tight: bool) -> None:
         assert report.counters["arcs_scanned"] < 8 * (edges.n_vertices + engine.network.n_arcs)
 
 
-def test_chains_side_by_side() -> None:
-    """The trees of the pseudoflow algorithm are as long as the chains: it took 28 times as long as OR-tools alone."""
-    edges = generate("chains", seed=1, length=5000)
+def solved(edges: EdgeList) -> tuple[int, dict[str, int]]:
+    """The size of the network, vertices and arcs, and the counters of a cold solve, the answer of which is checked."""
     assert edges.source is not None
     assert edges.sink is not None
     terminals = Terminals.of([edges.source], [edges.sink])
@@ -144,5 +145,58 @@ def test_chains_side_by_side() -> None:
     report = engine.solve(state)
     assert engine.certificate(state).valid
     assert report.value == maximum_flow(edges, edges.capacity, terminals)
-    work = report.counters["arcs_scanned"] + report.counters["pushes"]
-    assert work < 30 * (edges.n_vertices + engine.network.n_arcs)
+    return edges.n_vertices + engine.network.n_arcs, dict(report.counters)
+
+
+def scanned(edges: EdgeList) -> float:
+    """What a cold solve scans and pushes over, in sizes of the network."""
+    size, counters = solved(edges)
+    return (counters["arcs_scanned"] + counters["pushes"]) / size
+
+
+def mirrored(edges: EdgeList) -> EdgeList:
+    return replace(edges, tail=edges.head, head=edges.tail, source=edges.sink, sink=edges.source)
+
+
+@pytest.mark.parametrize(
+    ("family", "parameters", "most"),
+    [
+        ("chains", {"length": 5000}, 12),
+        ("line", {"length": 10_000}, 2.5),
+        ("rlg", {"rows": 2, "columns": 10_000}, 2.5),
+        ("rlg", {"rows": 3, "columns": 10_000}, 2.5),
+        ("rlg", {"rows": 20, "columns": 5000}, 4),
+        ("grid", {"rows": 10, "columns": 2000}, 3.5),
+    ],
+)
+def test_long_and_narrow_networks_take_few_passes(family: str, parameters: dict[str, int], most: float) -> None:
+    """They took twice to nine times as many, in attempts and in trees that are as long as the network."""
+    edges = generate(family, seed=1, **parameters)
+    assert scanned(edges) < most
+    assert scanned(mirrored(edges)) < 4 * most
+
+
+def ladder(length: int, seed: int) -> EdgeList:
+    """Two rails with rungs of 1 between them, from one end of one rail to the other end of the other."""
+    rng, rung = np.random.default_rng(seed), np.arange(length)
+    rails = np.concatenate([rung[:-1], length + rung[:-1]])
+    tail, head = np.concatenate([rails, rung]), np.concatenate([rails + 1, length + rung])
+    capacity = np.concatenate([rng.integers(1, 10**6, len(rails)), np.ones_like(rung)])
+    columns = tail.astype(np.int32), head.astype(np.int32), capacity
+    return EdgeList(2 * length, *columns, source=0, sink=2 * length - 1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_excess_that_does_not_come_nearer_is_left_to_the_trees(seed: int) -> None:
+    """A rail is full soon, and what is stuck there leaves by one rung after the other, each a little farther back."""
+    assert scanned(ladder(20_000, seed)) < 18
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_trees_that_meet_at_their_leaves(seed: int) -> None:
+    """The incremental search pushes over a tenth of the arcs that the trees of the pseudoflow algorithm push over."""
+    edges = generate("merge", seed=seed, levels=12)
+    for one in (edges, mirrored(edges)):
+        size, counters = solved(one)
+        assert counters["pushes"] < 0.3 * size
+        assert counters["relabels"] == 0
