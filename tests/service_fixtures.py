@@ -23,6 +23,7 @@ from service.store.keys import Keys
 from service.worker.graph import OpenEngine
 from service.worker.process import Worker
 from tests.graphs import diamond
+from tests.heartbeats import forked
 
 T = TypeVar("T")
 PATIENCE_S = 120.0
@@ -150,11 +151,12 @@ def start_worker(settings: Settings) -> Iterator[StartWorker]:
         running.append((worker, thread))
         return worker
 
-    yield start
-    for worker, _ in running:
-        worker.stop()
-    for _, thread in running:
-        thread.join(PATIENCE_S)
+    with forked():
+        yield start
+        for worker, _ in running:
+            worker.stop()
+        for _, thread in running:
+            thread.join(PATIENCE_S)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Final
+from typing import IO, Final
 
 import structlog
 
@@ -37,7 +37,7 @@ class Pulse:
             self.stop()
         try:
             if self._process is None:
-                self._process = self._start()
+                self._process = started(self._task)
             assert self._process.stdin is not None
             os.write(self._process.stdin.fileno(), b".")
         except (BrokenPipeError, BlockingIOError):
@@ -51,15 +51,6 @@ class Pulse:
             self._let_go(self._process)
             self._process = None
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "service.worker.membership.heartbeat"]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(asdict(self._task)).encode() + b"\n")
-        process.stdin.flush()
-        os.set_blocking(process.stdin.fileno(), False)
-        return process
-
     def _let_go(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdin is not None
         with suppress(OSError):
@@ -69,3 +60,19 @@ class Pulse:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def started(task: Task) -> "subprocess.Popen[bytes]":
+    """A heartbeat process that has its task; a full pipe keeps nobody who shows it life waiting."""
+    command = [sys.executable, "-m", "service.worker.membership.heartbeat"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    give(process.stdin, task)
+    return process
+
+
+def give(signs: IO[bytes] | None, task: Task) -> None:
+    """Write the task to the input of a heartbeat process, which never blocks the writer from now on."""
+    assert signs is not None
+    signs.write(json.dumps(asdict(task)).encode() + b"\n")
+    signs.flush()
+    os.set_blocking(signs.fileno(), False)
