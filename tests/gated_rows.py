@@ -28,6 +28,7 @@ from service.store.connection import connect
 from service.store.keys import Keys
 from service.worker.process import Worker
 from tests.graphs import CITY
+from tests.heartbeats import forked
 from tests.serving import PATIENCE_S, eventually
 
 LINES = {"Accept": "application/x-ndjson"}
@@ -100,6 +101,13 @@ class Running:
         """Return once the job says that so many rows are done."""
         eventually(lambda: (self.http.get(job).json()["progress"] or {}).get("done") == done)
 
+    def begin_again(self) -> None:
+        """As it was at first, for another test: what waits at the gate comes to its end."""
+        self.gate.open()
+        self.http.delete("/v1/graphs/city").raise_for_status()
+        self.gate.close()
+        assert self.http.put("/v1/graphs/city", json=CITY).status_code == 201
+
     @contextmanager
     def asking(self, scenarios: Sequence[object] = SCENARIOS, **more: Any) -> Iterator[httpx.Response]:
         body = {"scenarios": scenarios} | more.pop("json", {})
@@ -116,6 +124,12 @@ class Running:
 
 @contextmanager
 def running_with(redis_url: str, **changes: Any) -> Iterator[Running]:
+    with forked(), _running(redis_url, **changes) as running:
+        yield running
+
+
+@contextmanager
+def _running(redis_url: str, **changes: Any) -> Iterator[Running]:
     prefix = f"test-{uuid.uuid4().hex}:"
     settings = Settings(redis_url=redis_url, redis_prefix=prefix, lease_s=2, **changes)
     gate, workers, threads = Gate(), list[Worker](), list[threading.Thread]()

@@ -5,7 +5,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 import httpx
@@ -25,6 +25,7 @@ from service.store.api_keys import ApiKeys, Scope
 from service.store.connection import connect
 from service.store.keys import Keys
 from service.worker.process import Worker
+from tests.heartbeats import forked
 from tests.serving import PATIENCE_S, eventually
 
 
@@ -57,8 +58,33 @@ class Running:
         return location
 
 
+@pytest.fixture(scope="module")
+def shared(redis_url: str) -> Iterator[Running]:
+    with running_with(redis_url) as running:
+        yield running
+
+
 @pytest.fixture
-def running(redis_url: str) -> Iterator[Running]:
+def running(shared: Running) -> Iterator[Running]:
+    yield shared
+    shared.may_end.set()
+
+
+@pytest.fixture
+def guarded(redis_url: str) -> Iterator[Running]:
+    """A service of the test's own, which may get API keys."""
+    with running_with(redis_url) as running:
+        yield running
+
+
+@contextmanager
+def running_with(redis_url: str) -> Iterator[Running]:
+    with forked(), _running(redis_url) as running:
+        yield running
+
+
+@contextmanager
+def _running(redis_url: str) -> Iterator[Running]:
     settings = Settings(redis_url=redis_url, redis_prefix=f"test-{uuid.uuid4().hex}:", lease_s=2)
     may_end = threading.Event()
     may_end.set()
@@ -216,16 +242,16 @@ def test_many_listeners_leave_room_for_all_else(running: Running) -> None:
 
 
 @pytest.mark.parametrize("quiet", [True, False])
-def test_a_stream_ends_with_its_key(running: Running, quiet: bool) -> None:
+def test_a_stream_ends_with_its_key(guarded: Running, quiet: bool) -> None:
     """Whether events come or not; and so does one that was opened before there were keys. Others go on."""
-    job = running.slow_job()
+    job = guarded.slow_job()
     if quiet:  # it waits for the other
-        job = running.http.post("/v1/graphs/g/max-flow", headers={"Prefer": "respond-async"}).headers["location"]
+        job = guarded.http.post("/v1/graphs/g/max-flow", headers={"Prefer": "respond-async"}).headers["location"]
     heard: dict[str, list[str]] = {"nobody": [], "revoked": [], "good": []}
     ended: dict[str, float] = {}
 
     def listen(name: str, headers: dict[str, str]) -> None:
-        with running.http.stream("GET", f"{job}/events", headers=headers) as response:
+        with guarded.http.stream("GET", f"{job}/events", headers=headers) as response:
             assert response.status_code == 200
             begun.release()
             heard[name] = [event.name for event in events(response)]
@@ -235,7 +261,7 @@ def test_a_stream_ends_with_its_key(running: Running, quiet: bool) -> None:
     listeners = [threading.Thread(target=listen, args=("nobody", {}))]
     listeners[0].start()
     assert begun.acquire(timeout=PATIENCE_S)
-    made = {name: running.api_keys.create(name, Scope.READ) for name in ("revoked", "good")}
+    made = {name: guarded.api_keys.create(name, Scope.READ) for name in ("revoked", "good")}
     made_at = time.monotonic()
     for name, (_, token) in made.items():
         listeners.append(threading.Thread(target=listen, args=(name, {"X-API-Key": token})))
@@ -245,35 +271,35 @@ def test_a_stream_ends_with_its_key(running: Running, quiet: bool) -> None:
     assert ended.keys() == {"nobody"}
     assert ended["nobody"] - made_at < 5
     revoked_at = time.monotonic()
-    running.api_keys.revoke(made["revoked"][0].id)
+    guarded.api_keys.revoke(made["revoked"][0].id)
     listeners[1].join(PATIENCE_S)
     assert ended["revoked"] - revoked_at < 5
     print(f"ended {ended['nobody'] - made_at:.1f} s and {ended['revoked'] - revoked_at:.1f} s later")
     time.sleep(0.5)
     assert ended.keys() == {"nobody", "revoked"}
-    running.may_end.set()
+    guarded.may_end.set()
     listeners[2].join(PATIENCE_S)
     assert heard["good"][-1] == "done"
     assert "done" not in heard["nobody"] + heard["revoked"]
 
 
-def test_who_waits_for_a_job_gets_it_with_a_good_key_only(running: Running) -> None:
-    job = running.slow_job()
-    (_, good), (revoked, token) = (running.api_keys.create("x", Scope.READ) for _ in range(2))
+def test_who_waits_for_a_job_gets_it_with_a_good_key_only(guarded: Running) -> None:
+    job = guarded.slow_job()
+    (_, good), (revoked, token) = (guarded.api_keys.create("x", Scope.READ) for _ in range(2))
     answers: dict[str, int] = {}
 
     def wait(token: str) -> None:
         headers = {"Prefer": "wait=60", "X-API-Key": token}
-        answers[token] = running.http.get(job, headers=headers).status_code
+        answers[token] = guarded.http.get(job, headers=headers).status_code
 
     waiting = [threading.Thread(target=wait, args=(token,)) for token in (good, token)]
     for thread in waiting:
         thread.start()
     time.sleep(0.5)
-    running.api_keys.revoke(revoked.id)
+    guarded.api_keys.revoke(revoked.id)
     time.sleep(access.FRESH_S)
     assert answers == {}
-    running.may_end.set()
+    guarded.may_end.set()
     for thread in waiting:
         thread.join(PATIENCE_S)
     assert answers == {good: 200, token: 401}

@@ -19,8 +19,21 @@ from tests.gated_rows import LINES, VALUES, Running, parsed, running_with
 from tests.serving import eventually
 
 
+@pytest.fixture(scope="module")
+def shared(redis_url: str) -> Iterator[Running]:
+    with running_with(redis_url) as running:
+        yield running
+
+
 @pytest.fixture
-def running(redis_url: str) -> Iterator[Running]:
+def running(shared: Running) -> Iterator[Running]:
+    yield shared
+    shared.begin_again()
+
+
+@pytest.fixture
+def own(redis_url: str) -> Iterator[Running]:
+    """A service that the test may close, or whose worker it may end."""
     with running_with(redis_url) as running:
         yield running
 
@@ -136,38 +149,38 @@ def test_what_fails_later_is_the_last_line(running: Running, monkeypatch: pytest
     assert (last["error"]["code"], last["error"]["field"]) == ("too_large", "/fields")
 
 
-def test_a_question_that_is_begun_again_ends_the_lines_of_the_try_before(running: Running) -> None:
-    running.gate.let(2)
-    with running.asking() as response:
+def test_a_question_that_is_begun_again_ends_the_lines_of_the_try_before(own: Running) -> None:
+    own.gate.let(2)
+    with own.asking() as response:
         lines = response.iter_lines()
         assert len(parsed(lines, 3)) == 3
         job = response.headers["content-location"].removesuffix("/result")
-        changed = running.http.patch("/v1/graphs/city/capacities", json={"edges": ["d"], "set": [1]})
+        changed = own.http.patch("/v1/graphs/city/capacities", json={"edges": ["d"], "set": [1]})
         assert changed.json()["version"] == 2
-        running.worker.stop()
-        running.gate.close()
-        eventually(lambda: running.http.get("/readyz").status_code == 503)
-        running.start_worker()
+        own.worker.stop()
+        own.gate.close()
+        eventually(lambda: own.http.get("/readyz").status_code == 503)
+        own.start_worker()
         (last,) = parsed(lines)
     assert (last["error"]["code"], last["error"]["status"]) == ("worker_unavailable", 503)
-    running.gate.open()
-    with running.reading(job, Prefer="wait=60") as response:
+    own.gate.open()
+    with own.reading(job, Prefer="wait=60") as response:
         head, *found, end = parsed(response.iter_lines())
     assert (head["version"], len(found), end) == (2, 5, {"done": True, "rows": 5})
 
 
-def test_lines_end_with_the_key_of_their_reader(running: Running) -> None:
-    key, token = running.api_keys.create("reader", Scope.READ)
-    _, other = running.api_keys.create("other", Scope.ADMIN)
-    running.gate.let(2)
-    with running.asking(headers={"X-API-Key": token}) as response:
+def test_lines_end_with_the_key_of_their_reader(own: Running) -> None:
+    key, token = own.api_keys.create("reader", Scope.READ)
+    _, other = own.api_keys.create("other", Scope.ADMIN)
+    own.gate.let(2)
+    with own.asking(headers={"X-API-Key": token}) as response:
         lines = response.iter_lines()
         assert len(parsed(lines, 3)) == 3
-        running.api_keys.revoke(key.id)
+        own.api_keys.revoke(key.id)
         assert parsed(lines) == []
     job = response.headers["content-location"]
-    running.gate.open()
-    whole = running.http.get(job, headers=LINES | {"X-API-Key": other, "Prefer": "wait=60"})
+    own.gate.open()
+    whole = own.http.get(job, headers=LINES | {"X-API-Key": other, "Prefer": "wait=60"})
     assert [json.loads(line).get("value") for line in whole.text.splitlines()[1:-1]] == VALUES
 
 
