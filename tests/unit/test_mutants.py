@@ -41,7 +41,14 @@ def test_a_text_that_is_not_there_once_is_refused(text: str) -> None:
 
 NOTICED = "def test_it() -> None:\n    assert __import__('service.telemetry.buckets') is None\n"
 PASSED_OVER = "def test_it() -> None:\n    pass\n"
-HANGS = "def test_it() -> None:\n    while True:\n        pass\n"
+HANGS = "def test_it() -> None:\n    __import__('time').sleep(600)\n"
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tree, Path]:
+    """A copy of the sources, with the folder that it lies in: each mutant leaves it as it was."""
+    folder = tmp_path_factory.mktemp("tree")
+    return Tree(folder), folder
 
 
 @pytest.mark.parametrize(
@@ -56,13 +63,16 @@ HANGS = "def test_it() -> None:\n    while True:\n        pass\n"
     ],
     ids=["noticed", "passed over", "hangs", "cannot be imported", "cannot be collected", "no test"],
 )
-def test_verdicts(tmp_path: Path, replacement: str, test: str, limit_s: float, verdict: Verdict) -> None:
-    tree = Tree(tmp_path)
-    (tmp_path / "test_it.py").write_text(test)
-    path = tmp_path / "service" / "telemetry" / "buckets.py"
+def test_verdicts(
+    tree: tuple[Tree, Path], tmp_path: Path, replacement: str, test: str, limit_s: float, verdict: Verdict
+) -> None:
+    copy, folder = tree
+    tests = f"{tmp_path.name}.py"  # one that no other test writes
+    (folder / tests).write_text(test)
+    path = folder / "service" / "telemetry" / "buckets.py"
     before, modified = path.read_text(), path.stat().st_mtime_ns
     line = before.splitlines(keepends=True)[-1]
-    mutant = Mutant("m", "service/telemetry/buckets.py", line, replacement, ("test_it.py",))
-    said, output = tree.try_mutant(mutant, limit_s)
+    mutant = Mutant("m", "service/telemetry/buckets.py", line, replacement, (tests,))
+    said, output = copy.try_mutant(mutant, limit_s)
     assert said is verdict, output
     assert (path.read_text(), path.stat().st_mtime_ns) == (before, modified)
