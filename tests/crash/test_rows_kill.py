@@ -19,7 +19,7 @@ pytestmark = pytest.mark.crash
 
 LINES = {"Accept": "application/x-ndjson"}
 ROWS = 20_000
-"""More than are made in the time of a test: each is a flow by edge."""
+"""More than are made in the time of a test: each is a flow or a cut by edge."""
 
 
 @contextmanager
@@ -64,7 +64,7 @@ def test_lines_of_a_worker_that_is_gone_end_with_an_error(tmp_path: Path) -> Non
 
 def test_the_client_goes_on_when_the_api_process_is_gone(tmp_path: Path) -> None:
     with asked(tmp_path) as service, Client(service.url) as client:
-        stream = client.graph("g").what_if([Scenario()] * ROWS, fields=["flow"], stream=True)
+        stream = client.graph("g").what_if([Scenario()] * ROWS, fields=["cut"], stream=True)
         found = [next(stream) for _ in range(3)]
         api = service.children()["api"]
         os.kill(api, signal.SIGKILL)
