@@ -25,6 +25,7 @@ class Service:
     process: "subprocess.Popen[str]"
     url: str
     http: httpx.Client
+    data_dir: Path
     log: Path | None = None
     """What its processes write; None: to stderr."""
 
@@ -82,7 +83,7 @@ def serving(
         url = json.loads((data_dir / "serve.lock").read_text())["url"]
         assert url in line
         with httpx.Client(base_url=url, verify=False, trust_env=False, timeout=PATIENCE_S) as http:
-            yield Service(process, url, http, log)
+            yield Service(process, url, http, data_dir, log)
     finally:
         if process.poll() is None:
             process.terminate()

@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from tests.serving import PATIENCE_S, Service, eventually, serve_command, serving
+from tests.shared_services import Services
 
 pytestmark = pytest.mark.crash
 
@@ -51,7 +52,7 @@ def load(service: Service) -> None:
     assert answer.json()["version"] == 2
 
 
-def test_a_child_killed_comes_back_with_all_it_had(tmp_path: Path) -> None:
+def test_a_child_killed_comes_back_with_all_it_had_and_none_outlives_a_killed_supervisor(tmp_path: Path) -> None:
     with serving(tmp_path) as service:
         load(service)
         for role in ("worker", "api", "redis"):
@@ -61,6 +62,12 @@ def test_a_child_killed_comes_back_with_all_it_had(tmp_path: Path) -> None:
             service.wait_ready()
             eventually(lambda: service.http.get("/v1/graphs/city").status_code == 200)
             assert value(service) == (2, 3.5), role
+        children = service.children()
+        service.process.kill()
+        service.process.wait(PATIENCE_S)
+    with serving(tmp_path) as again:  # waits for the orphans, which hold the lock, then has their data
+        assert all(is_gone(pid) for pid in children.values())
+        assert value(again) == (2, 3.5)
 
 
 def test_a_child_that_cannot_be_started_again_yet_is_tried_later(tmp_path: Path) -> None:
@@ -90,7 +97,8 @@ def hanging_up(what: signal.Handlers) -> Iterator[None]:
 
 
 def test_a_signal_ends_all_and_keeps_all(tmp_path: Path) -> None:
-    """Each signal in its turn, to a service that has what was changed before the last one."""
+    """Each signal in its turn, to a service that has what was changed before the last one; but who was told to outlive
+    the terminal does, until it is told to end."""
     for turn, number in enumerate((signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)):
         with hanging_up(signal.SIG_DFL), serving(tmp_path) as service:
             if turn == 0:
@@ -104,32 +112,34 @@ def test_a_signal_ends_all_and_keeps_all(tmp_path: Path) -> None:
             service.process.send_signal(number)
             assert service.process.wait(PATIENCE_S) == 0, number
             assert all(is_gone(pid) for pid in children.values()), number
-    with serving(tmp_path) as again:
+    with hanging_up(signal.SIG_IGN), serving(tmp_path) as again:
+        again.process.send_signal(signal.SIGHUP)
         assert value(again) == (4, 5.5)
+        again.wait_ready()
+        assert again.process.poll() is None
+        finishes_a_slow_answer_before_its_end(again)
 
 
-def test_who_was_told_to_outlive_the_terminal_does(tmp_path: Path) -> None:
-    with hanging_up(signal.SIG_IGN), serving(tmp_path) as service:
-        service.process.send_signal(signal.SIGHUP)
-        load(service)
-        service.wait_ready()
-        assert service.process.poll() is None
+def finishes_a_slow_answer_before_its_end(service: Service) -> None:
+    """SIGTERM while a request is being read: the connection is served, then closed."""
+    body = json.dumps(EDGES).encode()
+    host, port = service.url.removeprefix("http://").split(":")
+    head = "PUT /v1/graphs/late HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    head += f"Content-Length: {len(body)}\r\n\r\n"
+    with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as connection:
+        connection.sendall(head.encode() + body[:10])
+        time.sleep(0.3)
+        service.process.terminate()
+        time.sleep(0.3)
+        connection.sendall(body[10:])
+        answer: Any = connection.makefile("rb").readline()
+    assert answer.startswith(b"HTTP/1.1 201 ")
+    assert service.process.wait(PATIENCE_S) == 0
 
 
-def test_nothing_outlives_a_killed_supervisor(tmp_path: Path) -> None:
-    with serving(tmp_path) as service:
-        load(service)
-        children = service.children()
-        service.process.kill()
-        service.process.wait(PATIENCE_S)
-    with serving(tmp_path) as again:  # waits for the orphans, which hold the lock, then has their data
-        assert all(is_gone(pid) for pid in children.values())
-        assert value(again) == (2, 3.5)
-
-
-def test_one_serve_for_a_directory_and_one_for_a_port(tmp_path: Path) -> None:
-    with serving(tmp_path / "a") as service:
-        said = refused(tmp_path / "a", "--port", "0")
+def test_one_serve_for_a_directory_and_one_for_a_port(services: Services, tmp_path: Path) -> None:
+    with services.lent() as service:
+        said = refused(service.data_dir, "--port", "0")
         assert f"is served by process {service.process.pid}" in said
         port = service.url.rpartition(":")[2]
         assert f"cannot listen on 127.0.0.1:{port}" in refused(tmp_path / "b", "--port", port)
@@ -146,24 +156,6 @@ def test_one_serve_for_a_directory_and_one_for_a_port(tmp_path: Path) -> None:
 )
 def test_hosts_it_does_not_bind(tmp_path: Path, options: tuple[str, ...], words: str) -> None:
     assert words in refused(tmp_path, "--port", "0", *options)
-
-
-def test_a_slow_answer_is_finished_before_the_end(tmp_path: Path) -> None:
-    """SIGTERM while a request is being read: the connection is served, then closed."""
-    with serving(tmp_path) as service:
-        body = json.dumps(EDGES).encode()
-        host, port = service.url.removeprefix("http://").split(":")
-        head = "PUT /v1/graphs/late HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        head += f"Content-Length: {len(body)}\r\n\r\n"
-        with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as connection:
-            connection.sendall(head.encode() + body[:10])
-            time.sleep(0.3)
-            service.process.terminate()
-            time.sleep(0.3)
-            connection.sendall(body[10:])
-            answer: Any = connection.makefile("rb").readline()
-        assert answer.startswith(b"HTTP/1.1 201 ")
-        assert service.process.wait(PATIENCE_S) == 0
 
 
 def test_a_redis_that_cannot_start_is_said_so(tmp_path: Path) -> None:
