@@ -13,7 +13,6 @@ MOST: Final = 3
 """Services that run at a time; the one that was lent longest ago makes room."""
 
 
-FEW_ROWS: Final = MappingProxyType({"HEADRACE_MAX_PATCH_ROWS": "300", "HEADRACE_MAX_QUESTION_ROWS": "1000"})
 OFTEN_SAVED: Final = MappingProxyType(
     {
         "HEADRACE_MAX_PATCH_ROWS": "2000",

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from service.cli.main import app
 from tests.graphs import CITY
-from tests.shared_services import FEW_ROWS, Services
+from tests.shared_services import OFTEN_SAVED, Services
 
 NPZ, ARROW = "application/x-npz", "application/vnd.apache.arrow.stream"
 RING = {
@@ -37,7 +37,7 @@ RING = {
 
 @pytest.fixture(scope="module")
 def http(services: Services) -> Iterator[httpx.Client]:
-    with services.lent(FEW_ROWS) as service:
+    with services.lent(OFTEN_SAVED) as service:
         yield service.http
 
 
@@ -157,7 +157,7 @@ def test_closed_edges_carry_nothing(http: httpx.Client, city: str) -> None:
         ({"edges": ["a", "b"], "lower": [10**18, 10**18]}, 422, "capacity_overflow", None),
         ({"edges": ["a", "a"], "lower": [1, 1]}, 422, "invalid_body", "/edges"),
         ({"edges": ["a", "zz"], "lower": [1, 1]}, 422, "unknown_edge", "/edges"),
-        ({"edges": ["a"] * 301, "lower": [1] * 301}, 413, "too_large", "/edges"),
+        ({"edges": ["a"] * 2001, "lower": [1] * 2001}, 413, "too_large", "/edges"),
         ({"min_demand": [1]}, 422, "invalid_body", "/min_demand"),
         ({"sinks": ["t"], "min_demand": [1, 2]}, 422, "invalid_body", "/min_demand"),
         ({"sinks": ["t"], "min_demand": ["inf"]}, 422, "invalid_body", "/min_demand"),

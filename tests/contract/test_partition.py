@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from service.cli.connection import MISWRITTEN
 from service.cli.main import app
 from tests.serving import Service
-from tests.shared_services import FEW_ROWS, Services
+from tests.shared_services import OFTEN_SAVED, Services
 
 ROOT = Path(__file__).parents[2]
 SIDE = 12
@@ -39,7 +39,7 @@ G = "/v1/graphs/grid"
 
 @pytest.fixture(scope="module")
 def service(services: Services) -> Iterator[Service]:
-    with services.lent(FEW_ROWS) as running:
+    with services.lent(OFTEN_SAVED) as running:
         yield running
 
 
@@ -177,7 +177,7 @@ def test_one_part_of_no_vertex(http: httpx.Client) -> None:
         ({"k": 2, "vertices": ["0 0"], "vertex_weight": [-1]}, (422, "invalid_body", "/vertex_weight")),
         ({"k": 2, "vertices": ["0 0", "0 0"], "vertex_weight": [1, 2]}, (422, "invalid_body", "/vertices")),
         ({"k": 2, "vertices": ["no"], "vertex_weight": [1]}, (422, "unknown_vertex", "/vertices")),
-        ({"k": 2, "vertices": ["0 0"] * 301, "vertex_weight": [1] * 301}, (413, "too_large", "/vertices")),
+        ({"k": 2, "vertices": ["0 0"] * 2001, "vertex_weight": [1] * 2001}, (413, "too_large", "/vertices")),
         ({"k": 2, "min_version": 9}, (409, "version_unavailable", None)),
         ({"k": 2, "wrong": 9}, (422, "invalid_body", "/wrong")),
     ],

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tests.graphs import CITY
-from tests.shared_services import FEW_ROWS, Services
+from tests.shared_services import OFTEN_SAVED, Services
 
 LINES = {"Accept": "application/x-ndjson"}
 CLOSED = {"id": "no e", "batch": [{"edges": ["e"], "op": "close"}]}
@@ -19,7 +19,7 @@ CLOSED = {"id": "no e", "batch": [{"edges": ["e"], "op": "close"}]}
 
 @pytest.fixture(scope="module")
 def http(services: Services) -> Iterator[httpx.Client]:
-    with services.lent(FEW_ROWS) as service:
+    with services.lent(OFTEN_SAVED) as service:
         yield service.http
 
 
@@ -146,10 +146,10 @@ def test_bodies_that_are_refused(http: httpx.Client, city: str) -> None:
     assert refused(scenarios=[{}, {"sources": ["s"], "supply": [1, 2]}])[1:] == ("invalid_body", "/scenarios/1/supply")
     assert refused(scenarios=[{"supply": [-1]}])[1:] == ("invalid_body", "/scenarios/0/supply")
     assert refused(scenarios=[], question="matching")[1:] == ("invalid_body", "/question")
-    assert refused(scenarios=[{}] * 1001) == (413, "too_large", "/scenarios")
-    wrong = [{"batch": "none"}] * 1001  # they are counted before any of them is looked at
+    assert refused(scenarios=[{}] * 3001) == (413, "too_large", "/scenarios")
+    wrong = [{"batch": "none"}] * 3001  # they are counted before any of them is looked at
     assert refused(scenarios=wrong) == (413, "too_large", "/scenarios")
-    many = {"batch": [{"edges": ["a", "b"], "op": "close"}] * 151}
+    many = {"batch": [{"edges": ["a", "b"], "op": "close"}] * 1001}
     assert refused(scenarios=[many])[:2] == (413, "too_large")
     assert refused(scenarios=[], sources=["nobody"])[1] == "unknown_vertex"
     assert refusal(http.post("/v1/graphs/nowhere/what-if", json={"scenarios": []}))[1] == "unknown_graph"
