@@ -24,7 +24,7 @@ from service.store.api_keys import ApiKeys, Scope
 from service.store.connection import connect
 from service.store.keys import Keys
 from tests.service_fixtures import StartWorker
-from tests.serving import eventually
+from tests.serving import PATIENCE_S, eventually
 
 HEALTHCHECK = Path(__file__).parents[2] / "docker" / "healthcheck.py"
 
@@ -168,11 +168,18 @@ def test_the_container_asks_its_api_over_tls(
         command = [sys.executable, "-m", "service.api", "--fd", str(descriptor)]
         process = subprocess.Popen(command, env=environment, pass_fds=[descriptor])
     try:
+        ready = f"{'https' if encrypted else 'http'}://127.0.0.1:{port}/readyz"
+
+        def answers(status: int) -> bool:
+            return httpx.get(ready, verify=False, trust_env=False, timeout=PATIENCE_S).status_code == status
+
         # Only the API itself can say, once it has started, that no worker is ready.
-        eventually(lambda: "503" in health(["api", str(port)], environment).stderr)
-        assert health(["api", str(port)], environment).returncode == 1
+        eventually(lambda: answers(503))
+        asked = health(["api", str(port)], environment)
+        assert (asked.returncode, "503" in asked.stderr) == (1, True)
         start_worker("cpu-0", redis_url=redis_url, redis_prefix=prefix)
-        eventually(lambda: health(["api", str(port)], environment).returncode == 0)
+        eventually(lambda: answers(200))
+        assert health(["api", str(port)], environment).returncode == 0
         assert health(["worker", "cpu-0"], environment).returncode == 0
         assert health(["worker", "cpu-1"], environment).returncode == 1
         if encrypted:
