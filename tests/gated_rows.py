@@ -104,9 +104,14 @@ class Running:
     def begin_again(self) -> None:
         """As it was at first, for another test: what waits at the gate comes to its end."""
         self.gate.open()
-        self.http.delete("/v1/graphs/city").raise_for_status()
+        eventually(self._is_idle)
         self.gate.close()
+        assert self.http.delete("/v1/graphs/city").status_code == 204
         assert self.http.put("/v1/graphs/city", json=CITY).status_code == 201
+
+    def _is_idle(self) -> bool:
+        jobs = self.http.get("/v1/jobs").json()["jobs"]
+        return not any(job["status"] in ("queued", "running") for job in jobs)
 
     @contextmanager
     def asking(self, scenarios: Sequence[object] = SCENARIOS, **more: Any) -> Iterator[httpx.Response]:
