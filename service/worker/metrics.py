@@ -1,9 +1,11 @@
-"""What a worker measures. Its text travels to Redis with each heartbeat; every API process shows it at /metrics.
+"""What a worker measures. Its text travels to Redis with a heartbeat; every API process shows it at /metrics.
 
-So a worker opens no port of its own, and one scrape of any API process sees the whole service. What Prometheus
-gets is as old as the last heartbeat, about a second.
+So a worker opens no port of its own, and one scrape of any API process sees the whole service. What Prometheus gets is
+as old as the last heartbeat, about a second; of a worker that has had nothing to do since, `IDLE_S` at most. Its text,
+which is long, would otherwise be most of what an idle service writes to its disk.
 """
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -18,6 +20,9 @@ from service.telemetry.buckets import SECONDS
 
 TTL_S: Final = 60
 """A worker's text outlives it by this much."""
+
+IDLE_S: Final = 15.0
+"""A worker that has nothing to tell but how it is itself does so this often."""
 
 COUNTED: Final[Mapping[str, str]] = {
     "commits_shared": "Commits of several updates of one graph at once.",
@@ -60,6 +65,9 @@ class WorkerMetrics:
     """The metrics of one worker. Safe from any thread. Labels are few: modes, kinds, statuses, the engine's name."""
 
     def __init__(self) -> None:
+        self._has_news = True
+        self._held: tuple[Mapping[str, int], int, int] | None = None
+        self._told_at = 0.0
         self._registry = registry = CollectorRegistry()
         ProcessCollector(namespace="headrace_worker", registry=registry)
         self._counts = Counts()
@@ -80,7 +88,7 @@ class WorkerMetrics:
         self._queued = histogram("command_queue_seconds", "Commands, from the request to their start.", "kind")
         self._appends = histogram("log_append_seconds", "Commits of updates to the log in Redis.")
         self._moves = histogram("move_pause_seconds", "Moves of graphs to other workers, by how long commands waited.")
-        self._redis = histogram("worker_redis_seconds", "One small write to Redis, measured with each heartbeat.")
+        self._redis = histogram("worker_redis_seconds", "One small write to Redis, measured with each text of metrics.")
         self._flow_states = gauge("flow_states", "Flow states kept in memory.")
         self._lag_updates = gauge("log_lag_updates", "Most updates of any graph since its newest snapshot.")
         self._lag_s = gauge("log_lag_seconds", "Longest time any graph has had updates without a snapshot.")
@@ -93,26 +101,39 @@ class WorkerMetrics:
 
     def solved(self, mode: Mode, engine: str, solve_ms: float, certificate_ms: float, work: Mapping[str, int]) -> None:
         """Count one solve with its proof; `work` is what the solver did, by operation."""
+        self._has_news = True
         self._solves.labels(mode.value, engine).observe(1e-3 * solve_ms)
         self._proofs.labels(engine).observe(1e-3 * certificate_ms)
         for operation, count in work.items():
             self._work.labels(operation, engine).inc(max(0, count))
 
     def ended(self, kind: Kind, status: Status, queue_s: float, run_s: float) -> None:
+        self._has_news = True
         self._queued.labels(kind.value).observe(max(0.0, queue_s))
         self._commands.labels(kind.value, status.value).observe(max(0.0, run_s))
 
     def appended(self, seconds: float) -> None:
+        self._has_news = True
         self._appends.observe(seconds)
 
     def moved(self, pause_s: float) -> None:
+        self._has_news = True
         self._moves.observe(pause_s)
+
+    def was_not_told(self) -> None:
+        """The latest text has not come to Redis."""
+        self._has_news = True
 
     def redis_answered(self, seconds: float) -> None:
         self._redis.observe(seconds)
 
-    def text(self, counters: Mapping[str, int], residency: Residency) -> str:
-        """All metrics in the Prometheus text format. Takes about a millisecond."""
+    def news(self, counters: Mapping[str, int], residency: Residency) -> str | None:
+        """All metrics in the Prometheus text format, in about a millisecond; None if they were told lately, and only
+        those of the process itself have changed since."""
+        now, holds = time.monotonic(), (dict(counters), residency.flow_states, residency.lag_updates)
+        if not self._has_news and holds == self._held and now < self._told_at + IDLE_S:
+            return None
+        self._has_news, self._held, self._told_at = False, holds, now
         self._counts.values = counters
         self._flow_states.set(residency.flow_states)
         self._lag_updates.set(residency.lag_updates)

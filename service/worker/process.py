@@ -252,9 +252,15 @@ class Worker:
             self._hand_back.check()
 
     def _publish_metrics(self) -> None:
-        text = self._metrics.text(self.graphs.counters, self.graphs.residency)
+        text = self._metrics.news(self.graphs.counters, self.graphs.residency)
+        if text is None:
+            return
         began = time.perf_counter()
-        self._redis.set(self._keys.metrics(self.name), text, ex=TTL_S)
+        try:
+            self._redis.set(self._keys.metrics(self.name), text, ex=TTL_S)
+        except redis.RedisError:
+            self._metrics.was_not_told()
+            raise
         self._metrics.redis_answered(time.perf_counter() - began)
 
     def _on_lost(self) -> None:

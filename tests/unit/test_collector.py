@@ -9,9 +9,9 @@ import weakref
 from collections.abc import Iterator
 
 import pytest
-import uvicorn
 
 from gpu_engine.cpu.engine import CpuEngine
+from service.api.http.connections import Connections, ServerConfig
 from service.api.http.server import Server
 from service.collector import leave_alone_what_is_here, paused
 from service.settings import Settings
@@ -65,7 +65,7 @@ def test_garbage_is_collected_first() -> None:
 
 def test_an_api_process_does_so_when_it_has_started() -> None:
     async def start() -> None:
-        server = Server(uvicorn.Config(lambda *_: None, lifespan="off", port=0, log_config=None))
+        server = Server(ServerConfig(lambda *_: None, Connections(10), lifespan="off", port=0, log_config=None))
         server.config.load()
         server.lifespan = server.config.lifespan_class(server.config)
         await server.startup()

@@ -147,10 +147,10 @@ def test_a_network_that_grows() -> None:
     edges = with_inserted(CITY, [again])
     assert edges.coordinates is not None
     assert edges.coordinates.y.tolist() == [*Y, 3, 4]
-    first = only(edges, np.ones(2, np.bool_), np.arange(5) < 4)
+    first = only(edges, np.ones(2, np.bool_), np.arange(5) < 4, 2)
     assert first.coordinates is not None
     assert first.coordinates.x.tolist() == [*X, 1]
-    none_of_first = only(edges, np.zeros(2, np.bool_), np.arange(5) > 0)
+    none_of_first = only(edges, np.zeros(2, np.bool_), np.arange(5) > 0, 2)
     assert none_of_first.coordinates is not None
     assert none_of_first.coordinates.y.tolist() == [*Y[1:], 3, 4]
     assert unpack_structure(pack_structure(replace(MORE, x=None, y=None))).x is None

@@ -35,7 +35,9 @@ def sent(solves: int, failures: int = 0) -> bytes:
     for _ in range(solves):
         metrics.solved(Mode.WARM, "cpu", 2.0, 1.0, {"pushes": 10, "relabels": 0})
     metrics.ended(Kind.PATCH, Status.FAILED, queue_s=-0.001, run_s=0.5)  # clocks of two machines
-    return metrics.text({"certificate_failures": failures, "commands_patch": 1}, IDLE).encode()
+    text = metrics.news({"certificate_failures": failures, "commands_patch": 1}, IDLE)
+    assert text is not None
+    return text.encode()
 
 
 def test_one_scrape_has_every_worker_under_its_label() -> None:

@@ -93,8 +93,8 @@ async def _file(request: Request, backend: Backend, name: str, format: Format, v
     """Have the worker write the file, and send it, unless the caller has it or asks for its head. Raises
     version_unavailable, and timeout where it takes too long.
 
-    A file of a version that is named is not the same for ever: once edges have been inserted since, it has the numbers
-    of those that there were as their ids. So it has a digest in its ETag, and is written to be compared.
+    Whether a version that is named is still within reach only the worker knows, so its file is written to be compared,
+    and has a digest in its ETag: another release may write it otherwise.
     """
     args = ExportArgs(format=format, version=version, if_match=if_match(request.headers))
     media_type, suffix = FILES[format]
