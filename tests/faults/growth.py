@@ -57,7 +57,8 @@ class Growth:
             if operation["op"] == "delete":
                 self.gone |= {*operation.get("edges", ())}
                 self.lost |= {*operation.get("vertices", ())}
-        self.inserted = [name for name in self.inserted if name not in self.gone]
+        # Names are given once more where somebody has loaded another graph.
+        self.inserted = [name for name in dict.fromkeys(self.inserted) if name not in self.gone]
 
 
 def random_change(rng: random.Random, number: int, shape: Shape, growth: Growth) -> tuple[list[dict[str, Any]], bool]:

@@ -54,6 +54,12 @@ def cancel_the_delete(story: Story, *, is_cut: bool) -> None:
         story.history.cuts.append(Cut(delete.invoked_at, delete.answered_at))
 
 
+def answer_before_a_cut(story: Story, invoked_at: float) -> None:
+    """The answer has another value than the third version, which came at 2.0."""
+    change(story.answer, invoked_at=invoked_at, answered_at=invoked_at + 0.5, body=story.flow(3, 3, 4))
+    story.history.cuts.append(Cut(10.0, 11.0))
+
+
 HARMS: dict[str, tuple[Callable[[Story], object], str | None]] = {
     "clean": (lambda story: None, None),
     "a batch is lost": (lose_a_batch, "lost"),
@@ -76,6 +82,11 @@ HARMS: dict[str, tuple[Callable[[Story], object], str | None]] = {
     ),
     "an answer is old": (lambda story: setattr(story.answer, "body", story.flow(2, 2, 0)), "wrong: max-flow"),
     "an answer is not right": (lambda story: setattr(story.answer, "body", story.flow(3, 3, 4)), "wrong"),
+    "an answer before a cut is not right": (partial(answer_before_a_cut, invoked_at=3.0), "wrong: max-flow"),
+    "an answer is about a version that was cut off and came again": (
+        partial(answer_before_a_cut, invoked_at=1.2),
+        None,
+    ),
     "an answer is mixed": (lambda story: setattr(story.answer, "body", story.flow(3, 2, 0)), "wrong"),
     "an answer is early": (lambda story: change(story.second, invoked_at=9.0, answered_at=9.5), "wrong"),
     "a graph is said to be gone": (

@@ -38,7 +38,8 @@ class Windows:
         """In order of asking: `floor` is the latest state anybody had been told of."""
         for op in self._before:
             for state in (self._named(op) if op.acknowledged else [])[:1]:
-                if op.body["version"] == state.version:  # not cut off, and done again later
+                came_later = state.possible_from > op.answered_at  # instead of the one of that number
+                if op.body["version"] == state.version and not came_later:
                     self._check_answer(op, state)
         answered: list[tuple[float, Key]] = []
         for op in sorted(self._ops, key=lambda op: op.invoked_at):
