@@ -1,7 +1,7 @@
 """A partition that stays with its network: made from nothing once, and brought up to date when it is asked for again.
 
-It keeps what the edges and vertices weighed when it was made. Rows of edges and numbers of vertices are never given
-twice, so a comparison of columns says what has changed since, whatever has changed it.
+It knows what the edges and vertices weighed when it was made (`gpu_engine.partition.census`). Rows of edges and numbers
+of vertices are never given twice, so that is enough to find what has changed since, whatever has changed it.
 """
 
 from collections.abc import Callable
@@ -149,9 +149,9 @@ class ResidentPartition:
         """Make it a partition of the network as it is now. ``vertex_weight`` int64[n], of which those of vertices that
         were deleted do not count; None: each weighs 1.
 
-        From nothing if it is none yet, or if too much has changed: seconds for a million vertices. Else O(n + m) to
-        compare columns, a few milliseconds for as much, and what the changes take. Raises `InvalidNetwork`,
-        `CapacityOverflow`, `OutOfMemory`, `Cancelled`.
+        From nothing if it is none yet, or if too much has changed: seconds for a million vertices. Else what the
+        changes take, and where edges or vertices weigh other than 1, O(n + m) to compare columns, a few milliseconds
+        for as much. Raises `InvalidNetwork`, `CapacityOverflow`, `OutOfMemory`, `Cancelled`.
         """
         compare = partial(changed_vertices, self._books, network.deleted_vertices)
         other = self._census.changed(network, vertex_weight, compare)

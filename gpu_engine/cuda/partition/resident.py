@@ -146,8 +146,9 @@ class CudaResidentPartition:
         """Make it a partition of the network as it is now. ``vertex_weight`` int64[n], of which those of vertices that
         were deleted do not count; None: each weighs 1.
 
-        From nothing if it is none yet, or if too much has changed. Else O(n + m) to compare columns on the host, and
-        what the changes take on the device. Raises `InvalidNetwork`, `CapacityOverflow`, `OutOfMemory`, `Cancelled`.
+        From nothing if it is none yet, or if too much has changed. Else what the changes take on the device, and where
+        edges or vertices weigh other than 1, O(n + m) to compare columns on the host. Raises `InvalidNetwork`,
+        `CapacityOverflow`, `OutOfMemory`, `Cancelled`.
         """
         try:
             return self._brought(network, vertex_weight, control, room)
