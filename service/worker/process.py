@@ -116,7 +116,8 @@ class Worker:
             self._intake.prepare,
         )
         self._lease = Lease(self._redis, keys, name, settings.lease_s, settings.redis_location)
-        self._takeover = Takeover(self._redis, keys, name, settings.lease_s, self._intake.take_over)
+        taken, lives = self._intake.take_over, self._lease.show_life
+        self._takeover = Takeover(self._redis, keys, name, settings.lease_s, taken, lives)
         self._hand_back = HandBack(
             self._redis, keys, name, settings.lease_s, self._lanes.is_idle, self._intake.give_back
         )

@@ -24,7 +24,7 @@ from service.worker.membership.handback import (
     is_steady,
 )
 from service.worker.membership.lease import Silences
-from service.worker.membership.takeover import MOVED_AT_ONCE_BYTES, Takeover
+from service.worker.membership.takeover import MOVED_AT_ONCE_BYTES, Queued, Takeover
 from service.worker.membership.workers import LEAVING
 from service.worker.process import Worker
 from tests.graphs import diamond
@@ -310,7 +310,7 @@ def test_the_way_home_is_remembered_through_takeovers(house: House) -> None:
     assert client.hgetall(keys.homes) == {}
 
 
-def test_what_waits_goes_with_its_graph(caller: Caller, house: House) -> None:
+def test_what_waits_goes_with_its_graph(caller: Caller, house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the takeover's own MULTI: what is asked right behind it comes behind what was asked before."""
     client, keys = house.client, house.keys
     for name in ("a", "b"):
@@ -327,9 +327,8 @@ def test_what_waits_goes_with_its_graph(caller: Caller, house: House) -> None:
         thread.join()
         return taken
 
-    takeover = Takeover(client, keys, "w1", 5.0)
-    takeover._ownership.take_over = ask_right_behind.__get__(takeover._ownership)  # type: ignore[method-assign]
-    takeover._take_from("w0")
+    monkeypatch.setattr(Ownership, "take_over", ask_right_behind)
+    Takeover(client, keys, "w1", 5.0)._take_from("w0")
     ids = [json.loads(fields[b"command"])["id"] for _, fields in client.xrange(keys.commands("w1"))]
     assert ids == [waiting[0], waiting[2], later[0], waiting[1], later[1]]
     assert client.xlen(keys.commands("w0")) == 0
@@ -368,7 +367,44 @@ def test_more_than_can_be_moved_at_once_is_moved_all_the_same(
     assert all(client.hget(keys.job(job_id), "status") == Status.QUEUED.encode() for job_id in waiting)
 
 
-def test_workers_that_are_gone_for_a_day_are_forgotten(client: Any, keys: Keys) -> None:
+@pytest.mark.parametrize("n_waiting", [0, 3, 200])
+def test_two_workers_that_take_from_each_other_come_to_an_end(
+    caller: Caller, house: House, monkeypatch: pytest.MonkeyPatch, n_waiting: int
+) -> None:
+    """As after a pause of the whole machine, when each finds the other's lease over: what one has moved is moved back
+    by the other at once, and is not taken a second time."""
+    client, keys = house.client, house.keys
+    house.graph("g", "w0", 10)
+    waiting = [caller.submit(Kind.MAX_FLOW, "g", MaxFlowArgs()) for _ in range(n_waiting)]
+    client.hdel(keys.owners, "g")
+    moves, move = [], Takeover._move_all
+
+    def moved_and_moved_back(takeover: Takeover, other: str, queued: list[Queued], pipe: Any) -> None:
+        assert len(moves) < 2 * n_waiting, "without end"
+        move(takeover, other, queued, pipe)
+        moves.extend(queued)
+        for one in queued:
+            client.xadd(keys.commands(other), one.fields)
+
+    monkeypatch.setattr(Takeover, "_move_all", moved_and_moved_back)
+    Takeover(client, keys, "w1", 5.0)._take_from("w0")
+    assert [one.command.id for one in moves if one.command is not None] == waiting
+
+
+def test_a_worker_that_takes_over_much_shows_that_it_lives(caller: Caller, house: House) -> None:
+    """Else the others take its graphs meanwhile, and it theirs."""
+    client, keys, signs = house.client, house.keys, []
+    for name in ("a", "b", "c", "of nobody"):
+        house.graph(name, "w0", 10)
+    caller.submit(Kind.MAX_FLOW, "of nobody", MaxFlowArgs())
+    client.hdel(keys.owners, "of nobody")
+    Takeover(client, keys, "w1", 5.0, show_life=lambda: signs.append(time.time()))._take_from("w0")
+    assert len(signs) == 3 + 1, "one for each graph, and one for each command that is moved by itself"
+
+
+def test_workers_that_are_gone_for_a_day_are_forgotten(
+    client: Any, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Machines come and go under new names: each name that is kept costs every heartbeat of every worker."""
     house, now = House(client, keys), time.time()
     for name, hours in {"gone": 25, "left": 25, "drained": 25, "busy": 25, "full": 25, "late": 23, "back": 25}.items():
@@ -378,10 +414,9 @@ def test_workers_that_are_gone_for_a_day_are_forgotten(client: Any, keys: Keys) 
             client.delete(keys.lease(name))
     house.graph("g", "full", 10)
     client.hset(keys.draining, mapping={"left": f"5 {LEAVING.decode()}", "drained": "5 drain"})
-    takeover = Takeover(client, keys, "w1", 5.0)
-    takeover._move = lambda other, left: None  # type: ignore[method-assign]
+    monkeypatch.setattr(Takeover, "_move", lambda *_: None)
     client.xadd(keys.commands("busy"), {"command": "nonsense"})
-    takeover.check()
+    Takeover(client, keys, "w1", 5.0).check()
     assert {name.decode() for name in client.hkeys(keys.workers)} == {"busy", "late", "back"}
     assert {name.decode() for name in client.hkeys(keys.absences)} == {"busy", "late", "back"}
     assert client.hkeys(keys.draining) == [b"drained"]

@@ -56,6 +56,10 @@ class Lease:
         """Say at once that something has changed, such as readiness."""
         self._wake.set()
 
+    def show_life(self) -> None:
+        """Say within an `on_beat` that takes long that the worker lives: its lease is renewed all the same."""
+        self._pulse.show_life()
+
     def release(self) -> None:
         """Stop, and let go of the name so that others need not wait for the lease to expire."""
         self._stop.set()

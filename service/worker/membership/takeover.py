@@ -50,13 +50,16 @@ class Takeover:
         worker: str,
         lease_s: float,
         on_taken: Callable[[list[str]], None] = lambda graphs: None,
+        show_life: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_taken` is told of the graphs that have come from one worker."""
+        """`on_taken` is told of the graphs that have come from one worker, and `show_life` is called again and again
+        while much is taken: it is done in the thread of the heartbeat, and others would take over from this worker."""
         self._redis: Any = client
         self._keys = keys
         self._worker = worker
         self._lease_s = lease_s
         self._on_taken = on_taken
+        self._show_life = show_life
         self._silences = Silences(lease_s)
         self._registry = Registry(client, keys)
         self._ownership = Ownership(client, keys)
@@ -104,6 +107,7 @@ class Takeover:
 
     def _take(self, name: str, other: str, queued: list[Queued]) -> bool:
         """Take a graph and what waits for it, in one MULTI: what is asked from now on comes behind that."""
+        self._show_life()
         try:
             taken = self._ownership.take_over(name, self._worker, other, partial(self._move_all, other, queued))
         except Fenced:
@@ -127,9 +131,15 @@ class Takeover:
         return found
 
     def _read(self, other: str) -> Iterator[Queued]:
-        """All that is in a worker's stream, a page at a time. What is behind is read after what was yielded is done."""
+        """What is in a worker's stream at first, a page at a time. What is behind is read after what was yielded is
+        done.
+
+        What comes later is left for the next time. There may be no end to it: if the other worker lives, as after a
+        pause of the whole machine, and takes over from this one, each moves what the other has just moved.
+        """
         stream, start = self._keys.commands(other), "-"
-        while entries := self._redis.xrange(stream, start, count=PAGE):
+        end = next((entry_id for entry_id, _ in self._redis.xrevrange(stream, count=1)), b"0")
+        while entries := self._redis.xrange(stream, start, end, count=PAGE):
             begun = self._begun(stream, entries[0][0], entries[-1][0])
             for entry_id, fields in entries:
                 mark = {LEFT_BEHIND: b"1"} if entry_id in begun else {}
@@ -139,6 +149,7 @@ class Takeover:
     def _move(self, other: str, left: Iterable[Queued]) -> None:
         """Move each command in a MULTI. One that the other worker has just ended is dropped by whoever reads it."""
         for queued in left:
+            self._show_life()
             with self._redis.pipeline() as pipe:
                 self._move_all(other, [queued], pipe)
                 pipe.execute()
