@@ -24,7 +24,7 @@ def cycles_of(network: Network, flow: UnitArray, control: Control | None = None,
     round_[rows[is_loop]] = flow[rows[is_loop]]
     rows = rows[~is_loop]
     ahead, amount, count = flow[rows] > 0, np.abs(flow[rows]), len(rows)
-    ends = network.edge_tail(rows), network.edge_head(rows)
+    ends = network.edge_ends(rows)
     begin, end = np.where(ahead, *ends), np.where(ahead, *ends[::-1])
     tail, head = np.concatenate([begin, end]), np.concatenate([end, begin])
     order = np.argsort(tail, kind="stable")

@@ -18,13 +18,13 @@ from gpu_engine.types import BoolArray, EdgeArray, VertexArray
 def edge_ends(network: Network) -> tuple[VertexArray, VertexArray]:
     """int32[m] each: tails and heads of all edges."""
     rows = np.arange(network.n_edges)
-    return network.edge_tail(rows), network.edge_head(rows)
+    return network.edge_ends(rows)
 
 
 def _live_ends(network: Network) -> tuple[VertexArray, VertexArray, EdgeArray]:
     """Tails, heads and rows of the edges that were not deleted."""
     rows = network.live(np.arange(network.n_edges))
-    return network.edge_tail(rows), network.edge_head(rows), rows
+    return *network.edge_ends(rows), rows
 
 
 def oriented(network: Network, left: VertexArray | None = None) -> Network:

@@ -139,8 +139,7 @@ class Network(Presence):
 
     def edge_tail(self, rows: EdgeArray) -> VertexArray:
         """int32[k]: the tails of these edge rows."""
-        arcs = self.edge_arc[rows]
-        return self._end(rows, arcs, self.reverse_arc[arcs] if self.n_arcs else arcs)
+        return self._tails(rows, self.edge_arc[rows])
 
     def edge_head(self, rows: EdgeArray) -> VertexArray:
         """int32[k]: the heads of these edge rows."""
@@ -150,7 +149,10 @@ class Network(Presence):
     def edge_ends(self, rows: EdgeArray) -> tuple[VertexArray, VertexArray]:
         """int32[k] each: the tails and the heads of these edge rows."""
         arcs = self.edge_arc[rows]
-        return self._end(rows, arcs, self.reverse_arc[arcs] if self.n_arcs else arcs), self._end(rows, arcs, arcs)
+        return self._tails(rows, arcs), self._end(rows, arcs, arcs)
+
+    def _tails(self, rows: EdgeArray, arcs: ArcArray) -> VertexArray:
+        return self._end(rows, arcs, self.reverse_arc[arcs] if self.n_arcs else arcs)
 
     def _end(self, rows: EdgeArray, arcs: ArcArray, toward: ArcArray) -> VertexArray:
         """The vertices that these arcs lead ``toward``, and of loops, which have no arcs, their own."""

@@ -51,3 +51,8 @@ def edge_weights(network: Network, weights: Weights) -> NDArray[np.integer]:
                 edges=network.edge_ids.of(rows[:10]),
             )
     return network.capacity
+
+
+def edge_weight_bytes(n_edges: int, weights: Weights) -> int:
+    """What the column of `edge_weights` takes, or a copy of it."""
+    return n_edges * (1 if weights == "one" else 8)

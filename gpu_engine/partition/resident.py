@@ -31,7 +31,7 @@ from gpu_engine.partition.flow_refine import flow_refine_bytes
 from gpu_engine.partition.moves import NOWHERE, Books
 from gpu_engine.partition.multilevel import multilevel_bytes
 from gpu_engine.partition.partitioner import HostPartitioner, Partitioner, holds_bytes
-from gpu_engine.partition.problem import Question, limit_of
+from gpu_engine.partition.problem import Question, edge_weight_bytes, limit_of
 from gpu_engine.partition.survey import (
     changed_vertices,
     enter_vertices,
@@ -219,7 +219,8 @@ class ResidentPartition:
         reason: str,
     ) -> Report:
         n, arcs, k = network.n_vertices, network.n_arcs, self.question.k
-        needed = bucket_bytes(n, arcs) + multilevel_bytes(n, arcs, k) + books_bytes(n, k) + 8 * network.n_edges
+        needed = bucket_bytes(n, arcs) + multilevel_bytes(n, arcs, k) + books_bytes(n, k)
+        needed += edge_weight_bytes(network.n_edges, self.question.weights)
         room(Footprint(needed + flow_refine_bytes(n, arcs, k)))
         weight = self._scales.begin(network)
         links = link_weights(arcs, network.edge_arc, network.reverse_arc, weight)

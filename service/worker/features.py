@@ -63,7 +63,7 @@ class LineColumn(Column):
     def _lines(self, rows: EdgeArray) -> bytes:
         network, found = self.network, np.searchsorted(self.cut, rows)
         in_cut = np.append(self.cut, -1)[found] == rows
-        tails, heads = self._ends(network.edge_tail(rows)), self._ends(network.edge_head(rows))
+        tails, heads = map(self._ends, network.edge_ends(rows))
         ids = network.edge_ids.take(rows)
         return write_lines(ids, tails, heads, self.flow[rows], network.capacity[rows], in_cut, network.decimals)
 

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
@@ -282,12 +282,12 @@ def test_a_small_graph_is_answered_beside_large_ones(caller: Caller, start_worke
     caller.wait_ready()
     one = EdgeList(2, np.array([0], np.int32), np.array([1], np.int32), np.array([4]), source=0, sink=1)
     caller.load("one", one)
-    edges = grid(rows=600, columns=600, seed=3)  # some tenths of a second for each question
+    edges = grid(rows=600, columns=600, seed=3)  # some hundredths of a second for each question
     for i in range(n_long):
         caller.load(f"large {i}", edges)
     solves = [
         caller.submit(Kind.MAX_FLOW, f"large {i}", MaxFlowArgs(sources=[v], sinks=[edges.n_vertices - 1 - v]))
-        for v in range(24 // n_long)
+        for v in range(240 // n_long)  # what is not done in time is cancelled
         for i in range(n_long)
     ]
     waits = []
@@ -341,19 +341,31 @@ def test_a_small_graph_is_restored_beside_large_ones(
     assert caller.value("large 2", sources=[0], sinks=[8]) > 0
 
 
+def held_back(
+    monkeypatch: pytest.MonkeyPatch, versions: Mapping[int, threading.Event] | None = None
+) -> threading.Event:
+    """Snapshots, or those of these versions, are written once the event is set. The event of a version is set when its
+    snapshot would have been."""
+    go, write = threading.Event(), Saver._write
+
+    def slowly(saver: Saver, name: str, graph_id: str, epoch: int, taken: Capacities) -> SnapshotInfo:
+        if versions is None or taken.version in versions:
+            if versions is not None:
+                versions[taken.version].set()
+            go.wait(PATIENCE_S)
+        return write(saver, name, graph_id, epoch, taken)
+
+    monkeypatch.setattr(Saver, "_write", slowly)
+    return go
+
+
 def test_a_large_snapshot_keeps_nobody_waiting(
     caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is taken in its graph's own lane, and written beside it, as long work. It has what was there when it was
     taken, and the updates since count towards the next one."""
     monkeypatch.setitem(PER_ARC_S, Kind.SNAPSHOT, 1.0)
-    go, write = threading.Event(), Saver._write
-
-    def slowly(saver: Saver, name: str, graph_id: str, epoch: int, taken: Capacities) -> SnapshotInfo:
-        go.wait(PATIENCE_S)
-        return write(saver, name, graph_id, epoch, taken)
-
-    monkeypatch.setattr(Saver, "_write", slowly)
+    go = held_back(monkeypatch)
     worker = start_worker(threads=1, snapshot_every_updates=2)
     caller.wait_ready()
     graphs = worker.graphs.residents
@@ -378,13 +390,7 @@ def test_what_waits_to_be_written_is_bounded(
 ) -> None:
     """One snapshot may always be taken; another one that would be too much is taken later."""
     monkeypatch.setattr(saving, "MOST_TAKEN_BYTES", 10)
-    go, write = threading.Event(), Saver._write
-
-    def slowly(saver: Saver, name: str, graph_id: str, epoch: int, taken: Capacities) -> SnapshotInfo:
-        go.wait(PATIENCE_S)
-        return write(saver, name, graph_id, epoch, taken)
-
-    monkeypatch.setattr(Saver, "_write", slowly)
+    go = held_back(monkeypatch)
     worker = start_worker(threads=4, snapshot_every_updates=1)
     caller.wait_ready()
     try:
@@ -407,21 +413,14 @@ def test_what_waits_to_be_written_is_bounded(
 def test_a_snapshot_that_was_asked_for_meanwhile_is_no_failure(
     caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    go, write, beside = threading.Event(), Saver._write, threading.Event()
-
-    def slowly(saver: Saver, name: str, graph_id: str, epoch: int, taken: Capacities) -> SnapshotInfo:
-        if taken.version == 2:
-            beside.set()
-            go.wait(PATIENCE_S)
-        return write(saver, name, graph_id, epoch, taken)
-
-    monkeypatch.setattr(Saver, "_write", slowly)
+    begun = threading.Event()
+    go = held_back(monkeypatch, {2: begun})
     worker = start_worker(threads=4, snapshot_every_updates=1)
     caller.wait_ready()
     caller.load("g", grid(rows=3, columns=3, seed=1))
     try:
         caller.set("g", [0], ["3"])
-        assert beside.wait(PATIENCE_S)
+        assert begun.wait(PATIENCE_S)
         caller.set("g", [0], ["4"])
         assert caller.ask(Kind.SNAPSHOT, "g", EmptyArgs())["version"] == 3
     finally:

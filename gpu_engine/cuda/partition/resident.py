@@ -35,7 +35,7 @@ from gpu_engine.partition.census import Census, ChangedEdges, ChangedVertices, S
 from gpu_engine.partition.columns import lengthened
 from gpu_engine.partition.moves import NOWHERE
 from gpu_engine.partition.multilevel import PROCESS_BYTES
-from gpu_engine.partition.problem import Question, limit_of
+from gpu_engine.partition.problem import Question, edge_weight_bytes, limit_of
 from gpu_engine.partition.resident import Report, Way
 from gpu_engine.partition.survey import ABSENT, changed_weights
 from gpu_engine.partition.upkeep import Upkeep
@@ -245,7 +245,8 @@ class CudaResidentPartition:
     ) -> Report:
         n, m, arcs, k = network.n_vertices, network.n_edges, network.n_arcs, self.question.k
         self._held = None
-        room(Footprint(PROCESS_BYTES + 8 * m + 64 * n, device_partition_bytes(n, m, arcs, k)))
+        host = PROCESS_BYTES + edge_weight_bytes(m, self.question.weights) + 64 * n
+        room(Footprint(host, device_partition_bytes(n, m, arcs, k)))
         self._vertex_weight = np.where(network.there, np.int64(1) if vertex_weight is None else vertex_weight, ABSENT)
         weight = self._scales.begin(network)
         links = link_weights(*map(cupy.asarray, (network.edge_arc, network.reverse_arc, weight)))

@@ -37,7 +37,7 @@ class VertexCandidates(Candidates):
         """Asks ``room`` before anything is built. O(n + m log m), and in all edges of all candidates."""
         room(Footprint(WORKING_BYTES * network.n_edges + 24 * network.n_vertices))
         live = network.live(np.arange(network.n_edges))
-        tail, head = network.edge_tail(live), network.edge_head(live)
+        tail, head = network.edge_ends(live)
         other = head != tail  # a loop is an edge of its vertex once
         ends, rows = np.concatenate([tail, head[other]]), np.concatenate([live, live[other]])
         rows = rows[np.lexsort((rows, ends))]
@@ -69,7 +69,7 @@ class VertexCandidates(Candidates):
     @classmethod
     def of_cut(cls, network: Network, cut: Cut, terminals: Terminals, room: Room) -> Self:
         """The ends of the edges of a cut, and the vertices it pays for, without the terminals."""
-        ends = network.edge_tail(cut.edges), network.edge_head(cut.edges), cut.vertices
+        ends = *network.edge_ends(cut.edges), cut.vertices
         chosen = np.setdiff1d(np.concatenate(ends), np.concatenate([terminals.sources, terminals.sinks]))
         return cls.single_vertices(network, chosen.astype(np.int32), room)
 
