@@ -43,7 +43,7 @@ class Saver:
     """Writes snapshots of the graphs of one worker.
 
     Those that are due now and then are taken in the graph's own lane, between two commands, which is a copy of columns,
-    and packed and written beside it: that takes a hundred times as long, and updates of the graph go on.
+    and packed and written beside it, which takes far longer: updates of the graph go on.
     """
 
     def __init__(
@@ -84,7 +84,12 @@ class Saver:
         if self._residents.get(graph.name) is not graph or not self._begin(size):
             graph.saving = False
             return
-        taken, epoch = _capacities_of(graph), graph.epoch
+        try:
+            taken, epoch = _capacities_of(graph), graph.epoch
+        except BaseException:  # there may be no memory for it just now
+            self._end(size)
+            graph.saving = False
+            raise
 
         def write() -> None:
             try:

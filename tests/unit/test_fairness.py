@@ -19,6 +19,7 @@ from service.store.keys import Keys
 from service.store.listed import SnapshotInfo
 from service.store.snapshots import Capacities
 from service.worker import saving
+from service.worker.graph import Graph
 from service.worker.graphs import Graphs
 from service.worker.running import lanes as lanes_module
 from service.worker.running.costs import KEPT, PER_ARC_S, TIMES, Costs
@@ -429,3 +430,28 @@ def test_a_snapshot_that_was_asked_for_meanwhile_is_no_failure(
     assert graph is not None
     assert eventually(lambda: not graph.saving)
     assert (graph.unsaved, worker.graphs.counters.get("snapshots_failed", 0)) == (0, 0)
+
+
+def test_a_snapshot_that_there_is_no_memory_for_is_taken_later(
+    caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken, failed = saving._capacities_of, threading.Event()
+
+    def fails_once(graph: Graph) -> Capacities:
+        if not failed.is_set():
+            failed.set()
+            raise MemoryError
+        return taken(graph)
+
+    monkeypatch.setattr(saving, "_capacities_of", fails_once)
+    monkeypatch.setattr(saving, "MOST_TAKEN_BYTES", 10)
+    worker = start_worker(snapshot_every_updates=1)
+    caller.wait_ready()
+    caller.load("g", grid(rows=3, columns=3, seed=1))
+    caller.set("g", [0], ["3"])
+    assert failed.wait(PATIENCE_S)
+    graph = worker.graphs.residents.get("g")
+    assert graph is not None
+    assert eventually(lambda: not graph.saving)
+    caller.set("g", [0], ["4"])
+    assert eventually(lambda: graph.unsaved == 0)

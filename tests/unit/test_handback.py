@@ -160,6 +160,10 @@ def test_a_worker_whose_clock_is_ahead_is_missed_as_soon_as_any(monkeypatch: pyt
     now[0] += 1.1
     assert silences.is_silent(report("w0", beat_at=ahead))
     assert not silences.is_silent(report("w1", beat_at=ahead))
+    silences.forget(but={"w0"})
+    assert silences.is_silent(report("w0", beat_at=ahead)), "it is still known"
+    now[0] += 100.0
+    assert not silences.is_silent(report("w1", beat_at=ahead)), "seen for the first time again"
     assert not silences.is_silent(report("w0", beat_at=ahead + 10))
 
 

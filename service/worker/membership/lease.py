@@ -8,7 +8,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import redis
@@ -113,6 +113,10 @@ class Silences:
             seen_at = now
             self._last[report.name] = report.beat_at, now
         return max(time.time() - report.beat_at, now - seen_at) > 2 * self._lease_s
+
+    def forget(self, but: Container[str]) -> None:
+        """Forget workers of other names."""
+        self._last = {name: seen for name, seen in self._last.items() if name in but}
 
     def is_forgotten(self, report: WorkerReport) -> bool:
         """Whether one that is silent has been so for so long that nobody waits for it."""

@@ -68,8 +68,9 @@ class Takeover:
     def check(self) -> None:
         """Take over from every worker that has been silent for long enough. Two round trips if there is none."""
         rows = self._redis.hgetall(self._keys.workers)
-        for row in rows.values():
-            report = WorkerReport.model_validate_json(row)
+        reports = [WorkerReport.model_validate_json(row) for row in rows.values()]
+        self._silences.forget(but={report.name for report in reports})
+        for report in reports:
             if report.name == self._worker or not self._silences.is_silent(report):
                 continue
             if not self._redis.exists(self._keys.lease(report.name)):
