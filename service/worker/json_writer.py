@@ -7,12 +7,18 @@ between for the threads that must not wait.
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from service.worker.columns import AmountColumn, Column
 
 PIECE_BYTES: Final = 64 << 10
 """Shorter pieces are put together."""
+
+ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
+"""JSON of plain values, in one call of C."""
+
+PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,26 +50,42 @@ def dumps(value: object, *, strings: bool = False) -> str:
 
 
 def _parts(value: object, strings: bool) -> Iterator[bytes]:
-    if isinstance(value, Raw):
-        text = value.text.encode()
-        yield _quoted(text) if strings else text
+    flat: list[str | Column] = []
+    _flatten(value, strings, flat)
+    for part in flat:
+        if isinstance(part, str):
+            yield part.encode()
+        else:
+            yield from _array(part, strings and isinstance(part, AmountColumn))
+
+
+def _flatten(value: object, strings: bool, flat: list[str | Column]) -> None:
+    """Append the text of a value, and the columns that stand in it, in their order."""
+    if isinstance(value, dict) and not PLAIN.issuperset(map(type, value.values())):
+        mark = "{"
+        for key, item in value.items():
+            flat.append(f"{mark}{_key(key)}")
+            _flatten(item, strings, flat)
+            mark = ","
+        flat.append("}")
+    elif isinstance(value, Raw):
+        flat.append(_quoted(value.text.encode()).decode() if strings else value.text)
     elif isinstance(value, Column):
-        yield from _array(value, strings and isinstance(value, AmountColumn))
-    elif isinstance(value, dict):
-        yield b"{"
-        for i, (key, item) in enumerate(value.items()):
-            yield f"{',' if i else ''}{json.dumps(key)}:".encode()
-            yield from _parts(item, strings)
-        yield b"}"
+        flat.append(value)
     elif isinstance(value, list) and any(isinstance(item, (Raw, Column, dict, list)) for item in value):
-        yield b"["
-        for i, item in enumerate(value):
-            if i:
-                yield b","
-            yield from _parts(item, strings)
-        yield b"]"
+        mark = "["
+        for item in value:
+            flat.append(mark)
+            _flatten(item, strings, flat)
+            mark = ","
+        flat.append("]")
     else:
-        yield json.dumps(value, separators=(",", ":")).encode()
+        flat.append(str(value) if type(value) is int else ENCODE(value))
+
+
+@lru_cache(maxsize=1024)
+def _key(key: str) -> str:
+    return f"{ENCODE(key)}:"
 
 
 def _array(column: Column, quoted: bool) -> Iterator[bytes]:
