@@ -27,6 +27,7 @@ from gpu_engine.footprint import Footprint, Room, unlimited
 from gpu_engine.networks.network import Network
 from gpu_engine.pairs.joining import BEST, BROKEN, Joining, join, join_some
 from gpu_engine.pairs.values import Whole
+from gpu_engine.text.counted import counted
 from gpu_engine.types import INFINITE_RESIDUAL, MAX_TOTAL, BoolArray
 
 STEPS: Final = 256
@@ -53,10 +54,10 @@ def global_cut(
     room: Room = unlimited,
 ) -> GlobalCut:
     """``tell`` hears how many vertices have joined, and of how many in all. Raises `InvalidTerminals` for a network of
-    one vertex, `Unbounded` if no cut is finite, and `Cancelled`. In practice nearly linear."""
+    fewer than two vertices, `Unbounded` if no cut is finite, and `Cancelled`. In practice nearly linear."""
     n = network.n_vertices
     if n < 2:
-        raise InvalidTerminals("a network of one vertex has no cut")
+        raise InvalidTerminals(f"a network of {counted(n, 'vertex', 'vertices')} has no cut")
     room(Footprint(global_cut_nbytes(n, network.n_arcs)))
     capacity = network.arc_capacity()
     ahead = Whole(network.row_offsets, network.head, network.reverse_arc, capacity)

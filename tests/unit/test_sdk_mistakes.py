@@ -145,6 +145,11 @@ def test_names_that_would_be_the_path_of_something_else(name: Any) -> None:
 
 
 def test_clients() -> None:
+    for given in ({"attempts": 0}, {"attempts": 2.5}, {"base_s": -1}, {"longest_s": math.nan}, {"patience_s": "3"}):
+        with pytest.raises(InvalidInput, match=f"{next(iter(given))} .*, not "):
+            Retry(**given)  # type: ignore[arg-type]  # no type checker has seen it
+    assert repr(Client("user:secret@host:81/prefix/v1")) == "<Client http://host:81/prefix>"
+    assert repr(AsyncClient("https://host")) == "<AsyncClient https://host>"
     with pytest.raises(InvalidInput, match=r"a URL is text, as in .*, not 8080"):
         Client(8080)  # type: ignore[arg-type]
     for kind in (Client, AsyncClient):

@@ -40,7 +40,7 @@ class AsyncCaller:
     ) -> None:
         self.retry = retry
         self._timeout_s = silence(timeout_s)
-        url = exchange.full_url(base_url)
+        self.url = url = exchange.full_url(base_url)
         pool = partial(
             httpx.AsyncClient,
             base_url=url,

@@ -53,6 +53,9 @@ class AsyncClient(AsyncWebhooks, AsyncWorkers):
             base_url, timeout_s, verify, exchange.patience(retry), exchange.with_key(headers, api_key), transport
         )
 
+    def __repr__(self) -> str:
+        return f"<AsyncClient {exchange.shown(self._caller.url)}>"
+
     async def __aenter__(self) -> Self:
         return self
 

@@ -39,7 +39,7 @@ class Caller:
     ) -> None:
         self.retry = retry
         self._timeout_s = silence(timeout_s)
-        url = exchange.full_url(base_url)
+        self.url = url = exchange.full_url(base_url)
         pool = partial(
             httpx.Client,
             base_url=url,

@@ -53,6 +53,9 @@ class Client(Webhooks, Workers):
             base_url, timeout_s, verify, exchange.patience(retry), exchange.with_key(headers, api_key), transport
         )
 
+    def __repr__(self) -> str:
+        return f"<Client {exchange.shown(self._caller.url)}>"
+
     def __enter__(self) -> Self:
         return self
 

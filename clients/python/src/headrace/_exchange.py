@@ -68,6 +68,14 @@ class Retry:
     longest_s: float = 10.0
     patience_s: float = 180.0
 
+    def __post_init__(self) -> None:
+        """Raises `InvalidInput` for what is no count, and for what is no time."""
+        if isinstance(self.attempts, bool) or not isinstance(self.attempts, int) or self.attempts < 1:
+            raise InvalidInput(f"attempts says how often a call is tried, 1 or more, not {self.attempts!r}")
+        for name in ("base_s", "longest_s", "patience_s"):
+            if seconds(getattr(self, name), name) < 0:
+                raise InvalidInput(f"{name} is a number of seconds, 0 or more, not {getattr(self, name)!r}")
+
     def pause_s(self, failures: int, retry_after_s: float | None, left_s: float = math.inf) -> float | None:
         """Seconds until the next attempt after so many failed ones; None to give up, also for want of time."""
         if retry_after_s is not None:
@@ -253,6 +261,12 @@ def full_url(given: str | None) -> str:
     if parts.query or parts.scheme not in ("http", "https") or not parts.host:
         raise InvalidInput(f"{base_url!r} is no http:// or https:// URL of a host, without a query")
     return url
+
+
+def shown(url: str) -> str:
+    """The URL without a user's name and password."""
+    parts = httpx.URL(url)
+    return f"{parts.scheme}://{parts.netloc.decode()}{parts.path.rstrip('/')}"
 
 
 def request_of(http: httpx.Client | httpx.AsyncClient, step: Send, content: Any, silent_s: float) -> httpx.Request:

@@ -33,11 +33,12 @@ def segment(name: object) -> str:
     raise InvalidInput(f"{name!r:.80} is no name: a name is text of one character or more, and neither '.' nor '..'")
 
 
-def seconds(timeout_s: object) -> float:
-    """Raises `InvalidInput` for what is no number."""
-    if isinstance(timeout_s, bool) or not isinstance(timeout_s, Real) or timeout_s != timeout_s:
-        raise InvalidInput(f"timeout_s is a number of seconds, or None, not {timeout_s!r}")
-    return float(timeout_s)
+def seconds(given: object, name: str = "timeout_s") -> float:
+    """Raises `InvalidInput` for what is no number, by its name."""
+    if isinstance(given, bool) or not isinstance(given, Real) or given != given:
+        or_none = ", or None" if name == "timeout_s" else ""
+        raise InvalidInput(f"{name} is a number of seconds{or_none}, not {given!r}")
+    return float(given)
 
 
 def silence(timeout_s: object) -> float:
