@@ -59,12 +59,14 @@ audit: .venv/.all ## are there known holes in what is locked (asks a public data
 lint: .venv/.dev ## ruff, clang-format and mypy --strict
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/python -m scripts.synchronous_client --check
 	$(BIN)/clang-format --dry-run --Werror $(CUDA)
 	$(BIN)/mypy
 
-format: .venv/.dev ## let ruff and clang-format put the sources in order
+format: .venv/.dev ## let ruff and clang-format put the sources in order, and make the synchronous client
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+	$(BIN)/python -m scripts.synchronous_client
 	$(BIN)/clang-format -i $(CUDA)
 
 lock: ## choose the versions in requirements/ anew where pyproject.toml asks for it; ARGS=--upgrade: all of them

@@ -201,14 +201,16 @@ class AsyncGraph(
 
         Raises `VersionConflict` if the graph changes meanwhile.
         """
-        return (await self._pages(page, timeout_s)).networkx(multigraph=multigraph)
+        pages = await self._pages(page, timeout_s)
+        return pages.networkx(multigraph=multigraph)
 
     async def to_igraph(self, *, page: int = 100_000, timeout_s: float | None = None) -> Any:
         """The same for igraph, which must be installed: edges have the attributes `id`, `capacity` (unlimited ones
         `math.inf`), and `cost`, `lower`, `closed` and `undirected` if any has; vertices `name`, unless they are
         numbered, `capacity` if any has one (None: none), and `x` and `y`, with the `crs` of the graph, where
         it has coordinates."""
-        return (await self._pages(page, timeout_s)).igraph()
+        pages = await self._pages(page, timeout_s)
+        return pages.igraph()
 
     async def _pages(self, page: int, timeout_s: float | None) -> exported.Pages:
         pages = exported.Pages(await self._caller.ask(calls.graph(self.name)))

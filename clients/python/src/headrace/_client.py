@@ -1,3 +1,4 @@
+# Made by scripts/synchronous_client.py from _async_client.py: change that one.
 """The synchronous client."""
 
 from collections.abc import Mapping

@@ -1,3 +1,4 @@
+# Made by scripts/synchronous_client.py from _async_graph.py: change that one.
 """`Graph`: the handle to a graph in the service."""
 
 from collections.abc import Sequence
@@ -32,7 +33,15 @@ from headrace._watching import Watching
 
 
 @suggesting
-class Graph(Questions, Studies, PairQuestions, LimitQuestions, PartitionQuestions, Structure, Watching):
+class Graph(
+    Questions,
+    Studies,
+    PairQuestions,
+    LimitQuestions,
+    PartitionQuestions,
+    Structure,
+    Watching,
+):
     """A graph in the service. Every method is one request; the handle keeps no columns."""
 
     def __repr__(self) -> str:
@@ -191,14 +200,16 @@ class Graph(Questions, Studies, PairQuestions, LimitQuestions, PartitionQuestion
 
         Raises `VersionConflict` if the graph changes meanwhile.
         """
-        return self._pages(page, timeout_s).networkx(multigraph=multigraph)
+        pages = self._pages(page, timeout_s)
+        return pages.networkx(multigraph=multigraph)
 
     def to_igraph(self, *, page: int = 100_000, timeout_s: float | None = None) -> Any:
         """The same for igraph, which must be installed: edges have the attributes `id`, `capacity` (unlimited ones
         `math.inf`), and `cost`, `lower`, `closed` and `undirected` if any has; vertices `name`, unless they are
         numbered, `capacity` if any has one (None: none), and `x` and `y`, with the `crs` of the graph, where
         it has coordinates."""
-        return self._pages(page, timeout_s).igraph()
+        pages = self._pages(page, timeout_s)
+        return pages.igraph()
 
     def _pages(self, page: int, timeout_s: float | None) -> exported.Pages:
         pages = exported.Pages(self._caller.ask(calls.graph(self.name)))

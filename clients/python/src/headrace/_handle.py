@@ -1,3 +1,4 @@
+# Made by scripts/synchronous_client.py from _async_handle.py: change that one.
 """What every family of requests about one graph stands on."""
 
 from typing import TypeVar

@@ -1,3 +1,4 @@
+# Made by scripts/synchronous_client.py from _async_job.py: change that one.
 """`Job`: the handle to work that goes on in the service."""
 
 from collections.abc import Callable, Iterator

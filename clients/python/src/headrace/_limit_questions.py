@@ -1,3 +1,4 @@
+# Made by scripts/synchronous_client.py from _async_limit_questions.py: change that one.
 """Questions about what limits the flow of one graph: they change nothing."""
 
 from typing import Literal, Unpack, overload

@@ -1,3 +1,4 @@
+# Made by scripts/synchronous_client.py from _async_pair_questions.py: change that one.
 """Questions about many pairs of vertices of one graph: they change nothing."""
 
 from typing import Literal, Unpack, overload
@@ -64,7 +65,7 @@ class PairQuestions(Handle):
         call = many.pairs(self.name, ends, options)
         if stream:
             refuse_beside("stream=True", progress=progress)
-            return RowStream(self._caller, call, many.Pair.from_json, timeout_s)
+            return RowStream.opened(self._caller, call, many.Pair.from_json, timeout_s)
         return self._solve(call, timeout_s, progress)
 
     def gomory_hu_tree(

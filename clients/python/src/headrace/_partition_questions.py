@@ -1,3 +1,4 @@
+# Made by scripts/synchronous_client.py from _async_partition_questions.py: change that one.
 """The question for parts of about equal weight: it changes nothing."""
 
 from typing import Literal, Unpack, overload

@@ -1,3 +1,4 @@
+# Made by scripts/synchronous_client.py from _async_questions.py: change that one.
 """Questions about one graph: they change nothing."""
 
 from collections.abc import Sequence
@@ -258,5 +259,5 @@ class Questions(Handle):
         call = what_if.question(self.name, scenarios, source, sink, options)
         if stream:
             refuse_beside("stream=True", progress=progress)
-            return RowStream(self._caller, call, WhatIfRow.from_json, timeout_s)
+            return RowStream.opened(self._caller, call, WhatIfRow.from_json, timeout_s)
         return self._solve(call, timeout_s, progress)

@@ -1,3 +1,4 @@
+# Made by scripts/synchronous_client.py from _async_row_stream.py: change that one.
 """`RowStream`: the rows of an answer while they are made."""
 
 import time
@@ -26,16 +27,22 @@ class RowStream(Generic[Row]):
     `WaitTimeout`. Close it, or use it as a context manager; the question goes on until `cancel`.
     """
 
-    def __init__(
-        self, caller: Caller, call: Call[Any], parse: Callable[[Any], Row], timeout_s: float | None = None
-    ) -> None:
-        deadline = Deadline.after(timeout_s)
-        job = caller.submit(replace(call, headers={**call.headers, **LINES}), deadline)
+    def __init__(self, caller: Caller, reader: RowReader[Row]) -> None:
         self._caller = caller
         self._stack = ExitStack()
         self._lines: Iterator[str] | None = None
-        self._reader = RowReader(job.id, parse, caller.retry, deadline)
-        self._first = self._read()
+        self._reader = reader
+        self._first: Row | None = None
+
+    @classmethod
+    def opened(
+        cls, caller: Caller, call: Call[Any], parse: Callable[[Any], Row], timeout_s: float | None = None
+    ) -> Self:
+        deadline = Deadline.after(timeout_s)
+        job = caller.submit(replace(call, headers={**call.headers, **LINES}), deadline)
+        stream = cls(caller, RowReader(job.id, parse, caller.retry, deadline))
+        stream._first = stream._read()
+        return stream
 
     @property
     def job_id(self) -> str:

@@ -1,3 +1,4 @@
+# Made by scripts/synchronous_client.py from _async_structure.py: change that one.
 """Changes of structure of one graph: edges and vertices come and go."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# Made by scripts/synchronous_client.py from _async_studies.py: change that one.
 """Studies of one graph: one question, solved many times; they change nothing."""
 
 from typing import Literal, Unpack, overload
@@ -58,5 +59,5 @@ class Studies(Handle):
         call = closures.question(self.name, candidates, source, sink, options)
         if stream:
             refuse_beside("stream=True", progress=progress)
-            return RowStream(self._caller, call, closures.Closure.from_json, timeout_s)
+            return RowStream.opened(self._caller, call, closures.Closure.from_json, timeout_s)
         return self._solve(call, timeout_s, progress)

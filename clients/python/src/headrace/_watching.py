@@ -1,4 +1,5 @@
-"""What a graph's handle has for the change feed."""
+# Made by scripts/synchronous_client.py from _async_watching.py: change that one.
+"""What a graph's synchronous handle has for the change feed."""
 
 import time
 from collections.abc import Iterator
@@ -17,15 +18,20 @@ from headrace._sse import EventReader
 
 
 class Events:
-    """The events of a graph from a moment on, without end: an iterator. It comes back by itself after a lost
-    connection, and goes on where it was. Close it, or use it as a context manager."""
+    """The events of a graph from a moment on, without end: an iterator. It comes back by itself after a
+    lost connection, and goes on where it was. Close it, or use it as a context manager."""
 
     def __init__(self, caller: Caller, path: str, after: str | int | None) -> None:
         self._caller = caller
         self._path = path
         self.last_id = feed.event_id(after)
         """Where another reader would go on."""
-        self._open()
+
+    @classmethod
+    def opened(cls, caller: Caller, path: str, after: str | int | None) -> Self:
+        events = cls(caller, path, after)
+        events._open()
+        return events
 
     def __iter__(self) -> Self:
         return self
@@ -108,4 +114,4 @@ class Watching(Handle):
         The connection is open when this returns, so nothing that is changed afterwards is missed. Each event comes at
         least once, in the order of the versions. An event `reset` says that some before it are not kept any more.
         """
-        return Events(self._caller, feed.events_path(self.name), after)
+        return Events.opened(self._caller, feed.events_path(self.name), after)

@@ -1,4 +1,5 @@
-"""What the client has for webhooks."""
+# Made by scripts/synchronous_client.py from _async_webhooks.py: change that one.
+"""What the synchronous client has for webhooks."""
 
 from collections.abc import Sequence
 from typing import Literal

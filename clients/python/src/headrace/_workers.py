@@ -1,4 +1,5 @@
-"""What the client has for workers."""
+# Made by scripts/synchronous_client.py from _async_workers.py: change that one.
+"""What the synchronous client has for workers."""
 
 from typing import Any
 
