@@ -266,11 +266,10 @@ class Client:
         return answer.status_code, content
 
     def _look(self, looks: list[Look], place: int, *request: Any) -> Look | None:
-        asked_at = time.monotonic()
         status, body = self._request(place, *request)
         if status is None:
             return None
-        looks.append(Look(status, body, asked_at))
+        looks.append(Look(status, body, time.monotonic()))
         return looks[-1]
 
     def _follow(self, op: Op, request: tuple[Any, ...], cancel: bool, deadline: float) -> None:
@@ -302,11 +301,10 @@ class Client:
         time.sleep(self._rng.choice((0.0, 0.0, self._rng.uniform(0, MOMENT_S))))
         while time.monotonic() < deadline:
             place += 1
-            asked_at = time.monotonic()
             status, body = self._request(place, "DELETE", path)
             if status in (200, 404):
                 if status == 200:
-                    op.cancels.append(Look(status, body, asked_at))
+                    op.cancels.append(Look(status, body, time.monotonic()))
                 return
             time.sleep(RETRY_S)
 

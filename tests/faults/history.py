@@ -105,7 +105,7 @@ class Look:
 
     status: int
     body: Any
-    asked_at: float
+    answered_at: float
 
 
 @dataclass(slots=True)
@@ -247,7 +247,7 @@ class History:
         """Whether a cut may have taken the command with its key: whoever asked again then had it done by another job,
         whatever had become of the first one."""
         taking = [cut for cut in self.cuts if op.invoked_at <= cut.ended_at]
-        return any(look.asked_at >= cut.began_at for cut in taking for look in op.again)
+        return any(look.answered_at >= cut.began_at for cut in taking for look in op.again)
 
     def outages(self) -> Iterator[tuple[str, float]]:
         """Each fault, and seconds from its beginning to the first answer to a question asked since."""
