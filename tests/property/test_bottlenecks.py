@@ -14,6 +14,7 @@ from gpu_engine.footprint import Footprint
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
+from tests.cases import cases
 from tests.graphs import drawn
 from tests.property.test_cut_unique import minimum_cuts, random_case
 
@@ -50,7 +51,7 @@ def check(edges: EdgeList, terminals: Terminals, at: str) -> tuple[int, int] | N
     return len(found), len(every)
 
 
-@pytest.mark.parametrize("first", range(0, 2000, SEEDS_A_CASE))
+@pytest.mark.parametrize("first", range(0, cases(2000), SEEDS_A_CASE))
 def test_all_cuts_say_the_same(first: int) -> None:
     counts = [check(*random_case(seed), f"seed {seed}") for seed in range(first, first + SEEDS_A_CASE)]
     solved = [count for count in counts if count is not None]

@@ -14,11 +14,12 @@ from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, UnitArray
+from tests.cases import cases
 from tests.graphs import drawn
 from tests.random_networks import random_edges
 
-SMALL = 2_400
-LARGE = 150
+SMALL = cases(2_400)
+LARGE = cases(150)
 NONE = Terminals.of([], [], may_be_empty=True)
 
 

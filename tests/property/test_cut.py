@@ -6,6 +6,7 @@ import pytest
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.errors import Unbounded
 from gpu_engine.networks.network import Network
+from tests.cases import cases
 from tests.oracle import nearest_cut
 from tests.random_networks import random_edges, random_terminals, random_update
 
@@ -39,7 +40,7 @@ def check_nearest(seed: int) -> None:
             continue
 
 
-@pytest.mark.parametrize("first", range(0, 1000, SEEDS_A_CASE))
+@pytest.mark.parametrize("first", range(0, cases(1000), SEEDS_A_CASE))
 def test_cuts_are_the_nearest_ones_warm_and_cold(first: int) -> None:
     for seed in range(first, first + SEEDS_A_CASE):
         check_nearest(seed)

@@ -27,6 +27,7 @@ from service.worker.changes import Changes
 from service.worker.copies import Copies
 from service.worker.graph import Graph
 from service.worker.structure import structure_change
+from tests.cases import cases
 from tests.property.test_grown_vertices import copies, graph_of, random_limits
 from tests.random_networks import random_edges, random_terminals
 from tests.service_fixtures import Caller, StartWorker
@@ -104,9 +105,9 @@ def check_states(graph: Graph, at: str) -> None:
         assert prove_throughput(graph.network, flow, table.vertices, table.capacity) == [], at
 
 
-@pytest.mark.parametrize("first", range(0, 120, 40))
+@pytest.mark.parametrize("first", range(0, cases(120), 20))
 def test_batches_agree_with_a_load_from_scratch(first: int) -> None:
-    for seed in range(first, first + 40):
+    for seed in range(first, first + 20):
         rng, made = np.random.default_rng(seed), copies()
         loaded = random_edges(rng, 12)
         limited = bool(rng.random() < 0.5)

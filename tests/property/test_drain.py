@@ -15,6 +15,7 @@ from gpu_engine.engine import Control
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.types import BoolArray, UnitArray
+from tests.cases import cases
 
 SEEDS_A_CASE = 100
 UNLIMITED = 1
@@ -130,7 +131,7 @@ def run(instance: Instance, control: Control, *, mirrored: bool, exact: bool = F
     return (given.mirror() if mirrored else given), side
 
 
-@pytest.mark.parametrize("first", range(0, 3000, SEEDS_A_CASE))
+@pytest.mark.parametrize("first", range(0, cases(3000), SEEDS_A_CASE))
 def test_random_pseudoflows(first: int) -> None:
     for seed in range(first, first + SEEDS_A_CASE):
         before = random_instance(seed)

@@ -18,11 +18,12 @@ from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE
+from tests.cases import cases
 from tests.graphs import drawn
 from tests.property.test_mincost import by_networkx, maximum
 from tests.random_networks import random_edges, random_terminals
 
-SEEDS = 150
+SEEDS = cases(150)
 
 
 @pytest.fixture(autouse=True)

@@ -5,10 +5,11 @@ import pytest
 from gpu_engine.cpu.engine import CpuEngine, fork_on_host
 from gpu_engine.engine import FlowState, Fork
 from gpu_engine.footprint import Room, unlimited
+from tests.cases import cases
 from tests.congruence import check_forks
 
 
-@pytest.mark.parametrize("first", range(0, 1000, 50))
+@pytest.mark.parametrize("first", range(0, cases(1000), 50))
 def test_overlays_agree_with_ortools_and_change_nothing_else(first: int) -> None:
     for seed in range(first, first + 50):
         check_forks(CpuEngine, seed, overlays=6)
@@ -21,7 +22,7 @@ class Elsewhere(CpuEngine):
         return fork_on_host(self, self._own(state).terminals, state, room)
 
 
-@pytest.mark.parametrize("first", range(0, 200, 50))
+@pytest.mark.parametrize("first", range(0, cases(200), 50))
 def test_overlays_on_the_host_agree_as_well(first: int) -> None:
     for seed in range(first, first + 50):
         check_forks(Elsewhere, seed, overlays=6)

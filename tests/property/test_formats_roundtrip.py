@@ -24,6 +24,7 @@ from gpu_engine.formats import (
 from gpu_engine.networks.coordinates import Coordinates
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.types import INFINITE, MAX_TOTAL
+from tests.cases import cases
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)
 INTEGER = st.integers(-(2**63), 2**63 - 1)
@@ -100,20 +101,20 @@ def assert_same(one: EdgeList, two: EdgeList) -> None:
 
 
 @given(networks())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=cases(200), deadline=None)
 def test_pack(edges: EdgeList) -> None:
     assert_same(unpack(pack(edges)), edges)
 
 
 @pytest.mark.parametrize(("write", "read"), [(write_arrow, read_arrow), (write_json, read_json), (write_npz, read_npz)])
 @given(edges=networks())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=cases(150), deadline=None)
 def test_formats_that_hold_everything(write: Any, read: Any, edges: EdgeList) -> None:
     assert_same(read(write(edges)), edges)
 
 
 @given(networks())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=cases(150), deadline=None)
 def test_dimacs_holds_directed_finite_networks(edges: EdgeList) -> None:
     finite = np.where(edges.capacity == INFINITE, 1, edges.capacity) % (MAX_TOTAL // 20)
     plain = EdgeList(
@@ -128,7 +129,7 @@ def test_dimacs_holds_directed_finite_networks(edges: EdgeList) -> None:
 
 
 @given(networks())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=cases(150), deadline=None)
 def test_csv_holds_edges_between_names(edges: EdgeList) -> None:
     labels = [f'v{k},"{"x" * k}' for k in range(edges.n_vertices)]
     named = EdgeList(

@@ -27,6 +27,7 @@ from service.worker.copies import Copies
 from service.worker.counters import Counters
 from service.worker.graph import Graph
 from service.worker.memory import Residents
+from tests.cases import cases
 from tests.property.test_structure import random_structure
 from tests.random_networks import random_edges, random_terminals
 
@@ -87,9 +88,9 @@ def check_states(graph: Graph, at: str) -> None:
         assert prove_throughput(graph.network, flow, table.vertices, table.capacity) == [], at
 
 
-@pytest.mark.parametrize("first", range(0, 150, 50))
+@pytest.mark.parametrize("first", range(0, cases(150), 25))
 def test_batches_agree_with_a_load_from_scratch(first: int) -> None:
-    for seed in range(first, first + 50):
+    for seed in range(first, first + 25):
         rng, made = np.random.default_rng(seed), copies()
         loaded = random_edges(rng, 10)
         limits = random_limits(rng, np.arange(loaded.n_vertices))

@@ -12,6 +12,7 @@ from gpu_engine.generators import generate
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.types import BoolArray
+from tests.cases import cases
 from tests.property.test_drain import Instance, check_drained, check_pseudoflow, random_instance
 from tests.property.test_smallcut import kernel_view
 
@@ -32,7 +33,7 @@ def searched(instance: Instance, limit: float, scratch: Scratch, *, first: bool)
     return given, ended, side
 
 
-@pytest.mark.parametrize("start", range(0, 3000, SEEDS_A_CASE))
+@pytest.mark.parametrize("start", range(0, cases(3000), SEEDS_A_CASE))
 def test_searches_of_any_limit_leave_a_pseudoflow_and_end_with_a_minimum_cut(start: int) -> None:
     ended, scratch = 0, Scratch()
     for seed in range(start, start + SEEDS_A_CASE):

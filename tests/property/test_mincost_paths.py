@@ -18,6 +18,7 @@ from gpu_engine.paths import Paths, decompose
 from gpu_engine.types import UnitArray
 from service.worker.graph import NotProven
 from service.worker.questions import flows
+from tests.cases import cases
 from tests.graphs import drawn
 from tests.property.test_mincost import maximum, random_costs, solved_here
 from tests.random_networks import random_edges, random_terminals
@@ -50,7 +51,7 @@ def carried_by(edges: EdgeList, flow: UnitArray, paths: Paths) -> Counter[int]:
     return used
 
 
-@pytest.mark.parametrize("first", range(0, 200, SEEDS_A_CASE))
+@pytest.mark.parametrize("first", range(0, cases(200), SEEDS_A_CASE))
 def test_paths_and_cycles_add_up_to_the_flow(first: int) -> None:
     with_cycles = 0
     for seed in range(first, first + SEEDS_A_CASE):

@@ -22,6 +22,7 @@ from gpu_engine.pairs.reduced import reduced
 from gpu_engine.pairs.solver import PairSolver
 from gpu_engine.pairs.values import Whole
 from gpu_engine.types import INFINITE, UnitArray
+from tests.cases import cases
 from tests.oracle import PLENTY, maximum_flow
 from tests.random_networks import random_network
 
@@ -38,7 +39,7 @@ def all_cuts(edges: EdgeList) -> tuple[np.ndarray, UnitArray]:
     return inside, (leaves | enters) @ amount
 
 
-@pytest.mark.parametrize("first", range(0, 400, SEEDS_A_CASE))
+@pytest.mark.parametrize("first", range(0, cases(400), SEEDS_A_CASE))
 def test_pairs_have_the_values_of_another_solver(first: int) -> None:
     for seed in range(first, first + SEEDS_A_CASE):
         edges, rng = random_network(seed), np.random.default_rng(seed)
@@ -156,7 +157,7 @@ def grown(network: Network, terminals: np.ndarray) -> CutTree:
     return grower.finish()
 
 
-@pytest.mark.parametrize("first", range(0, 200, SEEDS_A_CASE))
+@pytest.mark.parametrize("first", range(0, cases(200), SEEDS_A_CASE))
 def test_each_row_of_a_tree_is_a_minimum_cut_and_the_tree_holds_all_pairs(first: int) -> None:
     for seed in range(first, first + SEEDS_A_CASE):
         rng, edges = np.random.default_rng(seed), random_network(seed, 9)
@@ -212,7 +213,7 @@ def test_a_false_tree_is_found_out() -> None:
     assert wrong([0, 1], [4, 3], flows, np.array([0, 2, 1]))
 
 
-@pytest.mark.parametrize("first", range(0, 300, SEEDS_A_CASE))
+@pytest.mark.parametrize("first", range(0, cases(300), SEEDS_A_CASE))
 def test_a_global_cut_is_the_least_of_all_cuts(first: int) -> None:
     for seed in range(first, first + SEEDS_A_CASE):
         edges = random_network(seed, 10)

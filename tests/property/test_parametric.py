@@ -15,6 +15,7 @@ from gpu_engine.networks.terminals import Terminals
 from gpu_engine.parametric.curve import Curve, Line, Point, curve
 from gpu_engine.parametric.probes import Prober, Scaled
 from gpu_engine.types import INFINITE, MAX_TOTAL
+from tests.cases import cases
 from tests.graphs import drawn
 from tests.property.test_cut_unique import random_case
 
@@ -74,7 +75,7 @@ def check(found: Curve, lines: set[Line], first: Fraction, last: Fraction, at: s
     assert found.probes <= 4 * len(found.lines) + 2, at
 
 
-@pytest.mark.parametrize("first", range(0, 1000, SEEDS_A_CASE))
+@pytest.mark.parametrize("first", range(0, cases(1000), SEEDS_A_CASE))
 def test_the_curve_is_the_least_of_all_cuts(first: int) -> None:
     several = 0
     for seed in range(first, first + SEEDS_A_CASE):

@@ -16,6 +16,7 @@ from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import BoolArray
+from tests.cases import cases
 from tests.oracle import maximum_flow
 from tests.property.test_drain import Instance, check_drained, check_pseudoflow
 from tests.property.test_smallcut import kernel_view
@@ -65,7 +66,7 @@ def pushed(
 
 
 @pytest.mark.parametrize("behind", [False, True])
-@pytest.mark.parametrize("start", range(0, 600, SEEDS_A_CASE))
+@pytest.mark.parametrize("start", range(0, cases(600), SEEDS_A_CASE))
 def test_any_limit_leaves_a_pseudoflow_and_an_end_is_a_minimum_cut(start: int, behind: bool) -> None:
     ended, scratch = 0, Scratch()
     for seed in range(start, start + SEEDS_A_CASE):
@@ -80,7 +81,7 @@ def test_any_limit_leaves_a_pseudoflow_and_an_end_is_a_minimum_cut(start: int, b
     assert SEEDS_A_CASE / 10 < ended < SEEDS_A_CASE
 
 
-@pytest.mark.parametrize("start", range(0, 600, SEEDS_A_CASE))
+@pytest.mark.parametrize("start", range(0, cases(600), SEEDS_A_CASE))
 def test_each_algorithm_goes_on_where_the_one_before_left_off(start: int) -> None:
     """However soon that is, in a network that is taken for thin."""
     scratch = Scratch()

@@ -19,6 +19,7 @@ from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.paths import decompose
 from gpu_engine.types import INFINITE, UnitArray
+from tests.cases import cases
 from tests.graphs import drawn
 from tests.oracle import PLENTY
 from tests.random_networks import random_edges, random_terminals, random_update
@@ -95,7 +96,7 @@ def checked(seed: int, found: tuple[CpuEngine, CpuFlowState, EdgeList]) -> UnitA
     return flow
 
 
-@pytest.mark.parametrize("first", range(0, 1000, SEEDS_A_CASE))
+@pytest.mark.parametrize("first", range(0, cases(1000), SEEDS_A_CASE))
 def test_flows_are_acyclic_and_the_shortest_there_are(first: int) -> None:
     for seed in range(first, first + SEEDS_A_CASE):
         if found := solved(seed):
@@ -104,7 +105,7 @@ def test_flows_are_acyclic_and_the_shortest_there_are(first: int) -> None:
             assert int(np.abs(checked(seed, found)).sum()) == least, seed
 
 
-@pytest.mark.parametrize("first", range(1000, 1500, SEEDS_A_CASE))
+@pytest.mark.parametrize("first", range(1000, 1000 + cases(500), SEEDS_A_CASE))
 def test_where_not_all_roads_fit_flows_are_the_shortest_on_their_links(
     first: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,7 +129,7 @@ def test_a_search_that_is_given_up_leaves_a_flow(steps: int, monkeypatch: pytest
             checked(seed, found)
 
 
-@pytest.mark.parametrize("first", range(5000, 5500, SEEDS_A_CASE))
+@pytest.mark.parametrize("first", range(5000, 5000 + cases(500), SEEDS_A_CASE))
 def test_cycles_go_where_there_is_no_time_for_more(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each amount only gets smaller, and what terminals give and get stays."""
     monkeypatch.setattr("gpu_engine.cpu.routes._shorten", lambda *_: False)
@@ -196,7 +197,7 @@ def test_a_cycle_beside_the_way_goes_with_the_shorter_flow() -> None:
     assert engine.flow(state).tolist() == [1] + [0] * 6
 
 
-@pytest.mark.parametrize("first", range(9000, 9500, SEEDS_A_CASE))
+@pytest.mark.parametrize("first", range(9000, 9000 + cases(500), SEEDS_A_CASE))
 def test_paths_add_up_to_the_flow(first: int) -> None:
     for seed in range(first, first + SEEDS_A_CASE):
         found = solved(seed)

@@ -13,6 +13,7 @@ from gpu_engine.networks.network import Network
 from gpu_engine.partition.problem import Question, limit_of
 from gpu_engine.partition.resident import ResidentPartition
 from gpu_engine.types import UnitArray
+from tests.cases import cases
 
 
 def least_cut(network: Network, weight: list[int], k: int, limit: int) -> int | None:
@@ -30,9 +31,9 @@ def least_cut(network: Network, weight: list[int], k: int, limit: int) -> int | 
     return best
 
 
-@pytest.mark.parametrize("first", range(0, 60, 20))
+@pytest.mark.parametrize("first", range(0, cases(60), 10))
 def test_the_least_cut_cold_and_warm(first: int) -> None:
-    for seed in range(first, first + 20):
+    for seed in range(first, first + 10):
         rng = np.random.default_rng(seed)
         n, k, m = int(rng.integers(2, 8)), int(rng.integers(1, 4)), int(rng.integers(0, 20))
         k = min(k, n)

@@ -16,6 +16,7 @@ from gpu_engine.generators import generate
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.types import BoolArray
+from tests.cases import cases
 from tests.property.test_drain import Instance, check_drained, check_pseudoflow, random_instance
 
 SEEDS_A_CASE = 100
@@ -43,7 +44,7 @@ def attempted(instance: Instance, budget: Budget) -> tuple[Instance, int, BoolAr
     return given, outcome.kind, side
 
 
-@pytest.mark.parametrize("first", range(0, 2000, SEEDS_A_CASE))
+@pytest.mark.parametrize("first", range(0, cases(2000), SEEDS_A_CASE))
 def test_attempts_of_any_budget_leave_a_pseudoflow_and_end_with_a_minimum_cut(first: int) -> None:
     ended = 0
     for seed in range(first, first + SEEDS_A_CASE):

@@ -16,10 +16,11 @@ from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import CapacityTable, Change
 from gpu_engine.types import INFINITE
 from service.worker.graph import Graph
+from tests.cases import cases
 from tests.random_networks import random_edges, random_terminals, random_update
 
 BATCHES = 10
-SEEDS = range(100)
+SEEDS = range(cases(100))
 
 
 def graph_of(edges: EdgeList) -> Graph:
@@ -111,7 +112,7 @@ def assert_same_topology(one: Network, other: Network) -> None:
     assert np.array_equal(one.is_undirected(rows), other.is_undirected(rows))
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_names_grow(seed: int) -> None:
     """Numbers, integers and texts; looked up before or not."""
     rng = np.random.default_rng(seed)

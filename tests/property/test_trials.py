@@ -13,6 +13,7 @@ from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.trials import Changes
 from gpu_engine.types import INFINITE
+from tests.cases import cases
 from tests.oracle import maximum_flow
 from tests.random_networks import random_edges, random_terminals, random_update
 
@@ -24,7 +25,7 @@ def solved_fork(engine: Engine, terminals: Terminals) -> Fork:
     return engine.fork(state)
 
 
-@pytest.mark.parametrize("first", range(0, 400, 100))
+@pytest.mark.parametrize("first", range(0, cases(400), 100))
 def test_trials_agree_with_ortools(first: int) -> None:
     n_finite = n_done = 0
     for seed in range(first, first + 100):

@@ -17,6 +17,7 @@ from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE, BoolArray, EdgeArray, UnitArray, VertexArray
 from gpu_engine.vertices.engine import SplitEngine, SplitState
 from gpu_engine.vertices.split import split
+from tests.cases import cases
 from tests.random_networks import random_caps, random_edges, random_terminals, random_update
 
 MUCH = 10**9
@@ -131,9 +132,9 @@ def check_sequence(seed: int, steps: int) -> None:
             state = engine.restore(ends, saved)
 
 
-@pytest.mark.parametrize("first", range(0, 150, 50))
+@pytest.mark.parametrize("first", range(0, cases(150), 25))
 def test_updates_agree_with_networkx(first: int) -> None:
-    for seed in range(first, first + 50):
+    for seed in range(first, first + 25):
         check_sequence(seed, steps=6)
 
 
@@ -155,9 +156,9 @@ def all_cuts(edges: EdgeList, ends: Terminals, vertices: VertexArray, limits: Un
     return cuts
 
 
-@pytest.mark.parametrize("first", range(0, 100, 50))
+@pytest.mark.parametrize("first", range(0, cases(100), 25))
 def test_cuts_agree_with_all_cuts(first: int) -> None:
-    for seed in range(first, first + 50):
+    for seed in range(first, first + 25):
         rng = np.random.default_rng(seed)
         edges = random_edges(rng, 7)
         vertices, limits = random_vertices(rng, edges.n_vertices)
@@ -223,7 +224,7 @@ def check_forks(seed: int) -> None:
     assert engine.certificate(state).valid
 
 
-@pytest.mark.parametrize("first", range(0, 100, 50))
+@pytest.mark.parametrize("first", range(0, cases(100), 25))
 def test_overlays_agree_with_networkx(first: int) -> None:
-    for seed in range(first, first + 50):
+    for seed in range(first, first + 25):
         check_forks(seed)

@@ -24,6 +24,7 @@ from service.protocol import EdgesArgs, EdgesOperation, EmptyArgs, Kind, MaxFlow
 from service.store.blobs import Blobs
 from service.store.keys import Keys
 from service.store.structures import pack_structure, unpack_structure
+from tests.cases import cases
 from tests.service_fixtures import Caller, StartWorker, code_of
 
 X, Y = np.array([8.69, -0.0, 1e-300]), np.array([49.41, 0.1 + 0.2, -91.0])
@@ -218,7 +219,7 @@ FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 
 
 @given(st.lists(FLOATS, max_size=40))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=cases(200), deadline=None)
 def test_floats_are_what_json_reads(floats: list[float]) -> None:
     assert json.loads(b"[" + write_floats(np.array(floats, np.float64)) + b"]") == floats
 
@@ -233,7 +234,7 @@ ROW = st.tuples(
 
 
 @given(st.lists(ROW, min_size=1, max_size=20), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=cases(200), deadline=None)
 def test_lines_are_what_json_reads(rows: list[Any], numbered: bool) -> None:
     names, places, flow, capacity, cut = zip(*rows, strict=True)
     x1, y1, x2, y2 = (np.array(column, np.float64) for column in zip(*places, strict=True))

@@ -13,6 +13,7 @@ from service.errors import ServiceError
 from service.models.body import parse_body
 from service.models.capacities import COLUMNS, PatchBody
 from service.models.flat import LEAST_BYTES, LEAST_ROWS, read_flat
+from tests.cases import cases
 
 ROWS = 2 * LEAST_ROWS
 LABELS = [f"road {i:05}" for i in range(ROWS)]
@@ -200,7 +201,7 @@ def test_short_values_beside_columns(value: str) -> None:
     same(body_of(NUMBERS, AMOUNTS, f', "rounding": {value}'))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=cases(150), deadline=None)
 @given(
     mixed=st.lists(st.tuples(st.integers(0, ROWS - 1), values), max_size=3),
     scalar=values,
