@@ -283,7 +283,7 @@ def test_a_random_history_with_kills(service: Service, limited: str) -> None:
             limits, known = dict.fromkeys(labels, 10**6), {}
         graph = client.put_graph("random", **columns, vertex_labels=labels, vertex_capacities=known or None)
         for step in range(20):
-            if step % 7 == 5:
+            if step in (5, 12):
                 os.kill(service.children()["worker"], signal.SIGKILL)
                 service.wait_ready()
             changed = rng.choice(labels, 3, replace=False).tolist()

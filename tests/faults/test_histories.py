@@ -32,7 +32,7 @@ def test_a_history_begins_between_commands(house: House) -> None:
         list(read_commands(house.read_history()))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(1, 5))  # the large graphs of seed 0 are below
 def test_history(house: House, seed: int, tmp_path: Path) -> None:
     outcome = run_history(house, seed)
     if outcome.verdict.faults:
