@@ -73,6 +73,8 @@ def test_states_are_carried_over(seed: int) -> None:
         structure, change = random_structure(rng, graph)
         graph.restructure(structure, change, room)
         done.append(structure)
+        audits = [solved.state.audit for solved in graph.states.values()]
+        assert all(audit is None or len(audit.role) == graph.network.n_vertices for audit in audits)
         if graph.network.n_edges and rng.random() < 0.5:
             rows, capacity = random_update(rng, graph.network.capacity)
             keep = np.isin(rows, graph.network.live(rows))
