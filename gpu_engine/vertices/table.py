@@ -13,7 +13,15 @@ from typing import Literal, Self, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.errors import ROWS_SHOWN, CapacityOverflow, EngineError, InvalidNetwork, Where, shown
+from gpu_engine.errors import (
+    ROWS_SHOWN,
+    CapacityOverflow,
+    EngineError,
+    HasVertexCapacities,
+    InvalidNetwork,
+    Where,
+    shown,
+)
 from gpu_engine.networks.amounts import changed
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
@@ -23,6 +31,7 @@ from gpu_engine.networks.rounding import Rounding
 from gpu_engine.networks.tally import Tally
 from gpu_engine.networks.updates import chosen, vertices_named
 from gpu_engine.networks.validate import exact_total
+from gpu_engine.text.counted import counted
 from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, EdgeArray, UnitArray, VertexArray
 
 Places = NDArray[np.int64]
@@ -106,6 +115,18 @@ class VertexTable:
         """int64[...]: the capacities of vertices. O(k log n)."""
         place = np.searchsorted(self.vertices, vertices)
         return np.where(self.has(vertices), np.append(self.capacity, INFINITE)[place], INFINITE)
+
+    def refusal(self, reason: str) -> HasVertexCapacities:
+        """What is said instead of an answer that does not know the vertices here. It names some of those that are
+        there, and where there are none, what to do."""
+        live = self.vertices[~self.network.are_gone(self.vertices)]
+        if not len(live):
+            detail = f"{reason}; all that had one are deleted, and a copy of the graph is made without them"
+            return HasVertexCapacities(detail)
+        names = self.network.vertex_labels.of(live[:ROWS_SHOWN].astype(np.int64))
+        several = counted(len(live), "vertex of this graph has", "vertices of this graph have")
+        detail = f"{several} a capacity, if only an unlimited one, such as {names[0]!r}"
+        return HasVertexCapacities(f"{detail}: {reason}", vertices=names)
 
     def resolve(
         self,

@@ -10,7 +10,6 @@ from functools import partial
 import redis
 
 from gpu_engine.engine import Engine
-from gpu_engine.errors import HasVertexCapacities
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.costs import CostTable
 from gpu_engine.networks.edgelist import EdgeList
@@ -113,7 +112,7 @@ class Copies:
         """
         graph = self._ensure(name, known)
         if graph.vertices is not None and not limited:
-            raise HasVertexCapacities("vertices of this graph have capacities, which this question does not know")
+            raise graph.vertices.refusal("this question does not know capacities of vertices")
         return graph
 
     def _ensure(self, name: str, known: Found | None) -> Graph:

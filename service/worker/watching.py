@@ -13,7 +13,7 @@ import redis
 import structlog
 
 from gpu_engine.engine import Control
-from gpu_engine.errors import Cancelled, EngineError, HasVertexCapacities
+from gpu_engine.errors import Cancelled, EngineError
 from gpu_engine.networks.terminals import Terminals
 from service.errors import ServiceError
 from service.protocol import MEDIA_TYPES, Envelope, MaxFlowArgs, UnwatchArgs, WatchArgs
@@ -194,7 +194,7 @@ class Watcher:
     def _solved(self, graph: Graph, args: WatchArgs, terminals: Terminals, control: Control) -> Seen:
         """Raises as a question for the same flow. The state stays open, and is nobody's latest question."""
         if "cut" in args.on and graph.vertices is not None:
-            raise HasVertexCapacities("vertices of this graph have capacities: watch its value, its cut cannot be")
+            raise graph.vertices.refusal("a watch of the cut does not know capacities of vertices, one of the value does")
         solved = graph.states.get(terminals.key) or self._solver.giving_way(graph, lambda: graph.open(terminals))
         answer = self._solver.solve(graph, solved, control)
         cut = self._cut(graph, solved, control) if "cut" in args.on else None

@@ -186,7 +186,9 @@ def test_refusals_change_nothing(caller: Caller, start_worker: StartWorker, monk
     assert whole(caller) == before
 
 
-def test_who_does_not_know_vertices_refuses_from_then_on(caller: Caller, start_worker: StartWorker) -> None:
+def test_who_does_not_know_vertices_refuses_from_then_on(
+    caller: Caller, start_worker: StartWorker, client: Any, keys: Keys
+) -> None:
     """A matching is dropped, and a watch of the cut says that it cannot be seen any more."""
     worker = start_worker()
     caller.wait_ready()
@@ -201,11 +203,20 @@ def test_who_does_not_know_vertices_refuses_from_then_on(caller: Caller, start_w
         ("matching", None, "dropped"),
         ("flow", 1, "cold"),
     }
-    assert code_of(lambda: caller.reply(Kind.MATCHING, "g", MatchingArgs())) == "has_vertex_capacities"
+    refused = caller.reply(Kind.MATCHING, "g", MatchingArgs()).problem
+    assert refused is not None
+    assert (refused.code, refused.vertices) == ("has_vertex_capacities", ["u"])
     assert code_of(lambda: caller.reply(Kind.WATCH, "g", watch.model_copy(update={"on": ("cut",)}))) == (
         "has_vertex_capacities"
     )
     assert {key: len(solved.terminals.sources) for key, solved in worker.graphs.residents.get("g").states.items()}
+    caller.ask(Kind.PATCH_EDGES, "g", EdgesArgs(batch=[EdgesOperation(op="delete", vertices=["u"])]))
+    refused = caller.reply(Kind.MATCHING, "g", MatchingArgs()).problem
+    assert refused is not None
+    assert "a copy of the graph is made without them" in str(refused.detail)
+    made = caller.ask(Kind.EXPORT, "g", ExportArgs(format="npz"))  # of which a copy is made
+    caller.load("without", read_npz(Blobs(client, keys).get(made["blob"])))  # type: ignore[arg-type]
+    assert caller.ask(Kind.MATCHING, "without", MatchingArgs())["size"] == 1
 
 
 def test_a_dry_run_of_edges_adds_up_what_vertices_have(caller: Caller, start_worker: StartWorker) -> None:

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.engine import Control, Mode
-from gpu_engine.errors import HasVertexCapacities
 from service.protocol import TEXTS, Envelope, Kind, MaxFlowArgs
 from service.store.jobs.record import Result
 from service.worker import answers, features
@@ -59,7 +58,7 @@ class MaxFlow:
     def fields(self, graph: Graph, solved: Solved, args: MaxFlowArgs, control: Control) -> Parts:
         """The cut and the flow by edge, where they are asked for. About as much work as a solve."""
         if args.up_to and graph.vertices is not None:
-            raise HasVertexCapacities("vertices of this graph have capacities: `up_to` does not know them")
+            raise graph.vertices.refusal("`up_to` does not know capacities of vertices")
         parts: Parts = {}
         room = partial(self._copies.residents.take, graph.name)
         on_failure = self._solver.count_failure
