@@ -9,6 +9,7 @@ from gpu_engine.formats._names import Names, refuse_repeats
 from gpu_engine.formats._place import ROWS, Place
 from gpu_engine.formats._vertices import Limited, rising
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits
+from gpu_engine.formats.numbering import hint_of_names
 from gpu_engine.networks.coordinates import Coordinates, check_coordinates
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.rounded import UNROUNDED, Rounded
@@ -58,7 +59,7 @@ def assemble(
     if n_vertices is None:
         largest = max(int(tail.max(initial=first_vertex - 1)), int(head.max(initial=first_vertex - 1)))
         n_vertices = max(largest - first_vertex + 1, 0 if coordinates is None else len(coordinates.x))
-    check_vertex_count(n_vertices, limits)
+    check_vertex_count(n_vertices, limits, hint_of_names(n_vertices, len(tail)))
     last = first_vertex + n_vertices - 1
     for name, end in (("tail", tail), ("head", head)):
         outside = (end < first_vertex) | (end > last)
@@ -114,12 +115,12 @@ def check_edge_count(n_edges: int, limits: Limits) -> None:
         raise TooLarge(f"{n_edges} edges are more than the limit of {limits.max_edges} (max_edges)")
 
 
-def check_vertex_count(n_vertices: int, limits: Limits) -> None:
+def check_vertex_count(n_vertices: int, limits: Limits, hint: str = "") -> None:
     limit = min(limits.max_vertices, MAX_VERTICES)
     if n_vertices < 0:
         raise InvalidNetwork(f"n_vertices is negative: {n_vertices}")
     if n_vertices > limit:
-        raise TooLarge(f"{n_vertices} vertices are more than the limit of {limit} (max_vertices)")
+        raise TooLarge(f"{n_vertices} vertices are more than the limit of {limit} (max_vertices){hint}")
 
 
 def _check_lengths(n_edges: int, **columns: Names | NDArray[np.generic] | None) -> None:

@@ -6,6 +6,7 @@ import redis
 
 from gpu_engine.errors import OutOfMemory
 from gpu_engine.formats import unpack
+from gpu_engine.formats.numbering import hint_of_names
 from gpu_engine.networks.costs import CostTable
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.lowers import LowerTable
@@ -99,7 +100,10 @@ class Loader:
         command = task.command
         n_limited = 0 if edges.limited is None else len(edges.limited)
         least = least_footprint(self._settings.engine, edges.n_vertices, len(edges.tail), n_limited)
-        self._residents.refuse_hopeless(least)
+        try:
+            self._residents.refuse_hopeless(least)
+        except OutOfMemory as error:
+            raise OutOfMemory(f"{error}{hint_of_names(edges.n_vertices, len(edges.tail))}") from None
         task.at("building")
         network = self._copies.network(edges)
         tables = CostTable.of(network, edges), VertexTable.of(network, edges), LowerTable.of(network, edges)

@@ -194,7 +194,7 @@ class Watcher:
     def _solved(self, graph: Graph, args: WatchArgs, terminals: Terminals, control: Control) -> Seen:
         """Raises as a question for the same flow. The state stays open, and is nobody's latest question."""
         if "cut" in args.on and graph.vertices is not None:
-            raise graph.vertices.refusal("a watch of the cut does not know capacities of vertices, one of the value does")
+            raise graph.vertices.refusal("a watch of the cut does not know them, one of the value does")
         solved = graph.states.get(terminals.key) or self._solver.giving_way(graph, lambda: graph.open(terminals))
         answer = self._solver.solve(graph, solved, control)
         cut = self._cut(graph, solved, control) if "cut" in args.on else None

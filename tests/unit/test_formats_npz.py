@@ -163,3 +163,5 @@ def test_limits() -> None:
         read_npz(own(), Limits(max_edges=1))
     with pytest.raises(TooLarge):
         read_npz(own(n_vertices=100), Limits(max_vertices=99))
+    with pytest.raises(TooLarge, match="2 edges join few of these vertices, 0 to 2400901600: send ids as text"):
+        read_npz(own(head=np.array([1, 2400901600])))

@@ -1,0 +1,17 @@
+"""Vertices that are numbered, by numbers that seem to be names."""
+
+from typing import Final
+
+from gpu_engine.text.counted import counted
+
+MOST_NUMBERS: Final = 16
+"""So many vertices for each edge, and one more, are taken for numbers."""
+
+
+def hint_of_names(n_vertices: int, n_edges: int) -> str:
+    """What to do about a graph that is too large since ids, such as those of a map, stand where numbers are meant: each
+    number below the largest one is a vertex too. Nothing where there are edges enough for so many."""
+    if n_vertices <= MOST_NUMBERS * (n_edges + 1):
+        return ""
+    few = counted(n_edges, "edge joins", "edges join")
+    return f"; {few} few of these vertices, 0 to {n_vertices - 1}: send ids as text, or each once in `vertex_labels`"
