@@ -29,8 +29,8 @@ THEIRS: Mapping[ModuleType, ModuleType] = {
 """Modules of tests, and where the algorithm stands that is taken when a test names none."""
 
 OTHERS: Mapping[str, str] = {
-    "test_mincost": "flows of least cost: in test_networkx_mincost.py",
-    "test_networksimplex": "flows of least cost: in test_networkx_mincost.py",
+    "test_mincost": "flows of least cost: in test_networkx_backend.py",
+    "test_networksimplex": "flows of least cost: in test_networkx_backend.py",
 }
 """The other modules in NetworkX's folder of flow tests."""
 
