@@ -34,8 +34,9 @@ HOLE: Final = re.compile(rb"(?:\A|\r\n)\0+\*[0-9]{1,10}\r\n\$")
 """Zeros between commands, or bytes within a value that look so: which of both, only reading from the start tells."""
 
 ZEROS: Final = re.compile(rb"\0+")
-TEAR: Final = re.compile(rb"\0+\*[0-9]{1,10}\r\n\$")
-"""What follows a command that does not come to its end: zeros, and the next command."""
+TEAR: Final = re.compile(rb"\0\*[0-9]{1,10}\r\n\$")
+"""What follows a command that does not come to its end: zeros, of which the last is looked for, and the next command.
+A graph has long runs of zeros, and a search for a whole run would go through each of them from each of its bytes."""
 
 IN_USE: Final = re.compile(r"^file (\S+) seq (\d+) type i(?: .*)?$", re.MULTILINE)
 """A line of a manifest that names a file of commands; some servers write offsets behind it. Other types are dumps, and

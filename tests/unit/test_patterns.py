@@ -44,7 +44,18 @@ def found() -> list[str]:
 def examples(pattern: str) -> set[str]:
     """Characters of the pattern itself, alone and beside each other, are what its parts stop at or run over."""
     literal = [char for char in dict.fromkeys(re.sub(r"\\[A-Za-z]", "", pattern)) if char.isprintable()]
-    parts = [*literal, *re.findall(r"[A-Za-z_\"]{2,}|[:/]{2,}", pattern), "a", "0", " ", "\n", "é", "a://", "a://b:"]
+    parts = [
+        *literal,
+        *re.findall(r"[A-Za-z_\"]{2,}|[:/]{2,}", pattern),
+        "a",
+        "0",
+        " ",
+        "\n",
+        "\0",
+        "é",
+        "a://",
+        "a://b:",
+    ]
     return {*parts, *(one + other for one in parts for other in parts)}
 
 
