@@ -1,4 +1,4 @@
-"""A worker that is told to end, or is killed, while it compiles: it and its second process are gone."""
+"""A worker that is told to end, or is killed, while it imports or compiles: it and its second process are gone."""
 
 import os
 import signal
@@ -64,3 +64,13 @@ def test_it_ends_with_its_second_process(
         redis: Any = connect(settings)
         assert redis.get(Keys(settings.redis_prefix).lease("w0")) is None
         redis.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_in_silence_while_it_imports(number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "service.worker", "--name", "w0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        eventually(lambda: b"/numpy/" in Path(f"/proc/{process.pid}/maps").read_bytes())
+        process.send_signal(number)
+        _, said = process.communicate(timeout=PATIENCE_S)
+        assert (process.returncode, said) == (0, b"")
