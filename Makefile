@@ -19,9 +19,9 @@ serve: .venv/.run ## the service on this machine, with its own Redis, at http://
 check: lint ## the linters, and the tests that need neither Redis nor processes: a minute, before each commit
 	$(BIN)/pytest -n auto --dist worksteal -q -m "not service" --ignore tests/property $(ARGS)
 
-test: .venv/.dev ## all tests, by two processes more than there are cores: many of them wait
+test: .venv/.dev ## all tests, by one process more than there are cores: many of them wait
 	$(BIN)/headrace warm-up
-	$(BIN)/pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 2)) --dist worksteal $(ARGS)
+	$(BIN)/pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal $(ARGS)
 
 typescript: .venv/.dev ## build the TypeScript client and test it against a service of its own
 	$(BIN)/pytest -q tests/contract/test_typescript.py $(ARGS)
