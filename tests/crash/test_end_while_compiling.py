@@ -1,4 +1,5 @@
-"""A worker that is told to end, or is killed, while it imports or compiles: it and its second process are gone."""
+"""A worker that is told to end, or is killed, while it compiles: it and its second process are gone. Processes that are
+told to end while they import."""
 
 import os
 import signal
@@ -67,10 +68,11 @@ def test_it_ends_with_its_second_process(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_ends_in_silence_while_it_imports(number: signal.Signals) -> None:
-    command = [sys.executable, "-m", "service.worker", "--name", "w0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
-        eventually(lambda: b"/numpy/" in Path(f"/proc/{process.pid}/maps").read_bytes())
+@pytest.mark.parametrize("words", [["worker", "--name", "w0"], ["api", "--port", "0"]], ids=["worker", "api"])
+def test_it_ends_in_silence_while_it_imports(number: signal.Signals, words: list[str]) -> None:
+    """By a handler of its own: the first process of a container is ended by no other signals."""
+    with subprocess.Popen([sys.executable, "-m", f"service.{words[0]}", *words[1:]], stderr=subprocess.PIPE) as process:
+        eventually(lambda: b"/pydantic_core/" in Path(f"/proc/{process.pid}/maps").read_bytes())
         process.send_signal(number)
         _, said = process.communicate(timeout=PATIENCE_S)
         assert (process.returncode, said) == (0, b"")
