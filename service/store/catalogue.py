@@ -290,6 +290,8 @@ def check_version(name: str, version: int | None, if_match: IfMatch, generation:
     if if_match is None or (version is not None and (if_match == "*" or version in wanted or tag in wanted)):
         return
     has = "there is no such graph" if version is None else f'it is at version {version}, "{tag}"'
+    if version is not None and all(isinstance(one, str) and not one.startswith(f"{generation}-") for one in wanted):
+        has += ", of another load than the one that If-Match names: read the graph anew"
     raise ServiceError("version_conflict", f"If-Match does not hold for {name!r}: {has}")
 
 
