@@ -131,4 +131,5 @@ def test_the_log_gets_a_line_a_second(
     assert caplog.messages == []
     monkeypatch.setattr(refusing, "TOLD_EVERY_S", 0.0)
     exchange(address, b"GET nonsense\r\n\r\n")
-    assert caplog.messages == ["refused: this is no request of HTTP/1.1 (20 more since the line before)"]
+    told = "refused: this is no request of HTTP/1.1: invalid characters in url (20 more since the line before)"
+    assert caplog.messages == [told]

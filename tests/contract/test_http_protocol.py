@@ -392,10 +392,20 @@ def test_a_request_of_http_1_1_has_a_host(address: Address) -> None:
     assert asked(exchange(address, b"GET /first HTTP/1.0\r\n\r\n")) == ["GET /first"]
 
 
-@pytest.mark.parametrize("line", ["GET /first HTTP/0.9", "GET /first HTTP/2.0", "GET /first"])
-def test_what_is_no_http_1_is_refused(address: Address, line: str) -> None:
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("GET /first HTTP/0.9", ""),
+        ("GET /first HTTP/2.0", ""),
+        ("GET /first", ""),
+        ("get /first HTTP/1.1", ": invalid method encountered"),
+        ("PUT /first HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2", ": duplicate Content-Length"),
+        ("GET /first HTTP/1.1\r\nX: a\0b", ": invalid header value char"),
+    ],
+)
+def test_what_is_no_http_1_is_refused(address: Address, line: str, reason: str) -> None:
     (answer,) = exchange(address, f"{line}\r\nHost: h\r\n\r\n".encode())
-    assert (answer["status"], answer["detail"]) == (400, "this is no request of HTTP/1.1")
+    assert (answer["status"], answer["detail"]) == (400, f"this is no request of HTTP/1.1{reason}")
 
 
 def test_two_codings_in_two_headers_are_refused(address: Address) -> None:

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+import httptools
+
 from service.api.http.chunks import Refused
 
 END: Final = b"\r\n\r\n"
@@ -23,6 +25,12 @@ ONCE: Final = frozenset(
 
 
 NO_HTTP: Final = "this is no request of HTTP/1.1"
+
+
+def no_http(error: httptools.HttpParserError) -> str:
+    """What the parser does not take, in its own words, of which there are few: "Duplicate Content-Length"."""
+    reason = str(error) if error.__context__ is None else ""
+    return f"{NO_HTTP}: {reason[0].lower()}{reason[1:]}" if reason else NO_HTTP
 
 
 def is_in_chunks(headers: Iterable[tuple[bytes, bytes]], version: str) -> bool:

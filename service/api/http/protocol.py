@@ -22,7 +22,7 @@ from service.api.http.closing import hang_up, refusal, reset
 from service.api.http.connections import Place, ServerConfig
 from service.api.http.cookies import ours
 from service.api.http.corked import Corked
-from service.api.http.heads import NO_HTTP, end_of_head, is_in_chunks
+from service.api.http.heads import end_of_head, is_in_chunks, no_http
 from service.api.http.timer import Timer
 
 MAX_HEAD_BYTES: Final = 64 * 1024
@@ -289,7 +289,7 @@ class BoundedProtocol(HttpToolsProtocol):
             pass  # whoever offers another protocol is answered in this one
         except httptools.HttpParserError as error:
             why = error.__context__
-            self._refuse(str(why) if isinstance(why, Refused) else NO_HTTP)
+            self._refuse(str(why) if isinstance(why, Refused) else no_http(error))
             return
         if self._part is Part.HEAD and not self._begun:
             self._head_bytes += BLANK_BYTES
