@@ -5,7 +5,7 @@ from typing import Final
 BEGINNINGS: Final = (
     (b"PK\x03\x04", "an npz archive (application/x-npz)"),
     (b"\x93NUMPY", "an npy array (application/x-npy)"),
-    (b"ARROW1", "an Arrow file, which pyarrow.ipc.new_stream does not write"),
+    (b"ARROW1", "an Arrow file (Feather); pyarrow.ipc.new_stream, or write_ipc_stream of Polars, writes a stream"),
     (b"\xff\xff\xff\xff", "an Arrow stream (application/vnd.apache.arrow.stream)"),
     (b"\x1f\x8b", "gzip (Content-Encoding: gzip)"),
     (b"\x28\xb5\x2f\xfd", "Zstandard (Content-Encoding: zstd)"),

@@ -144,6 +144,8 @@ def _fault_of_header(names: list[str], unknown: list[str]) -> str:
         return f"columns are divided by commas, not by {divider!r}"
     if all(name.replace(".", "", 1).isdigit() for name in names):
         return f"this is none: {shown(','.join(names))}"
+    if "" in unknown:
+        return "a column has no name, as the index that pandas writes without index=False"
     if unknown:
         others = [name for name in REQUIRED + OPTIONAL if name not in names]
         return f"there is no column {shown(unknown[0])}{did_you_mean(unknown[0], others)}"

@@ -254,6 +254,7 @@ LOADS = [
 
 FILES = [
     put(b"tail;head;capacity\n0;1;3\n", "invalid_body", "columns are divided by commas, not by ';'", kind=CSV),
+    put(b",tail,head,capacity\n0,0,1,3\n", "invalid_body", "a column has no name, as the index that pandas", kind=CSV),
     put(b"0,1,3\n1,2,4\n", "invalid_body", "line 1: the header is tail,head,capacity", kind=CSV),
     put(b"from,to,capacity\n0,1,3\n", "invalid_body", "no column 'from'; did you mean 'tail'?", kind=CSV),
     put(b"tail,head\n0,1\n", "invalid_body", "the column capacity is missing", kind=CSV),
@@ -300,7 +301,7 @@ FILES = [
     put(
         arrow(tail=[0, None], head=[1, 2], capacity=[1, 1]), "invalid_body", "row 1: tail is null", "/tail", kind=ARROW
     ),
-    put(b"ARROW1\0\0", "invalid_body", "it begins like an Arrow file", kind=ARROW),
+    put(b"ARROW1\0\0", "invalid_body", "it begins like an Arrow file (Feather); pyarrow.ipc.new_stream", kind=ARROW),
     put(columns(), "invalid_body", "it begins like JSON (application/json)", kind=ARROW),
     put(b"p max 3 2\na 0 1 3\na 1 2 4\n", "invalid_body", "vertices count from 1 here", "/tail", kind=DIMACS),
     put(
