@@ -44,11 +44,11 @@ WORK_DONE = ("pushes", "relabels", "global_relabels", "arcs_scanned")
 class Control:
     """Memory that a host and a running solve share; one solve at a time. Safe to use from another thread.
 
-    ``slots`` int64[8]: 0 cancel flag, 1 pushes, 2 relabels, 3 global relabels, 4 arcs scanned. A kernel polls slot 0
-    about every millisecond.
+    ``slots`` int64[8]: 0 cancel flag, 1 pushes, 2 relabels, 3 global relabels, 4 arcs scanned, 5 set by a solve from
+    zero on the CPU that finds the network long and narrow. A kernel polls slot 0 about every millisecond.
     """
 
-    CANCEL, PUSHES, RELABELS, GLOBAL_RELABELS, ARCS_SCANNED = range(5)
+    CANCEL, PUSHES, RELABELS, GLOBAL_RELABELS, ARCS_SCANNED, NARROW = range(6)
 
     def __init__(self) -> None:
         self.slots: NDArray[np.int64] = np.zeros(8, np.int64)

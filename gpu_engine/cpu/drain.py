@@ -4,8 +4,9 @@ Where excesses lie beside deficits, as in an assignment: a greedy first flow (`g
 incremental search between what is left of both (`gpu_engine.cpu.ibfs`). Elsewhere: an attempt from both sides at once
 (`gpu_engine.cpu.smallcut`). If either gives up, the pseudoflow algorithm does the rest, from the side that has the
 tighter bound: there the minimum cut is expected, and what cannot pass it is found to be stuck with little work. In long
-and narrow networks push-relabel goes first (`gpu_engine.cpu.push_relabel`), and in thin ones where it does not come on,
-again after a while; where both sides fan out as trees do, the incremental search.
+and narrow networks push-relabel goes first (`gpu_engine.cpu.push_relabel`), in their repairs as well, and in thin ones
+where it does not come on, again after a while; where both sides fan out as trees do, the incremental search. Where few
+paths can exist and the attempt takes long, push-relabel is tried, then the incremental search, then the attempt again.
 """
 
 from typing import Final
@@ -16,11 +17,29 @@ from numpy.typing import NDArray
 
 from gpu_engine.cpu import greedy, ibfs
 from gpu_engine.cpu.ibfs import Forests
-from gpu_engine.cpu.pseudoflow import CANCEL, ORDINARY, Forest, Pseudoflow, saturate_unlimited, solve, undo_saturation
+from gpu_engine.cpu.pseudoflow import (
+    CANCEL,
+    NARROW,
+    ORDINARY,
+    Forest,
+    Pseudoflow,
+    saturate_unlimited,
+    solve,
+    undo_saturation,
+)
 from gpu_engine.cpu.push_relabel import push_excess
 from gpu_engine.cpu.reach import Reach, list_ends
 from gpu_engine.cpu.scratch import Scratch
-from gpu_engine.cpu.smallcut import GAVE_UP, SOURCE_CUT, attempt, budget_for, narrow_capacity
+from gpu_engine.cpu.smallcut import (
+    GAVE_UP,
+    MORE_SHARE,
+    SOURCE_CUT,
+    Budget,
+    are_few,
+    attempt,
+    budget_for,
+    narrow_capacity,
+)
 from gpu_engine.engine import Control
 from gpu_engine.networks.network import Network
 from gpu_engine.types import BoolArray, UnitArray
@@ -54,6 +73,14 @@ again and again."""
 PUSHED_AGAIN: Final = 2.0
 """Push-relabel may then scan so many times as much."""
 
+BRIEFLY: Final = 2.0
+"""Where few paths can exist and the attempt is not through, push-relabel may scan so many sizes of the network. If all
+that the terminals can give or take arrives, one pass is enough, where the attempt needs a phase for each length of
+path; else the incremental search goes on, which keeps what it has found from one length to the next."""
+
+SWEPT_AGAIN: Final = 4.0
+"""What push-relabel may scan in the last turn of `sweep`."""
+
 
 @njit(nogil=True, cache=True)
 def negate(excess: UnitArray) -> None:
@@ -81,6 +108,46 @@ def move_ahead(
 
 
 @njit(nogil=True, cache=True)
+def mark_side(flow: Pseudoflow, forest: Forest, side: BoolArray, behind: bool) -> None:
+    """Mark the excesses' side of the cut that the labels show, which were made from the deficits if ``behind``."""
+    n = len(flow.role)
+    for v in range(n):
+        side[v] = forest.label[v] <= n if behind else forest.label[v] == n + 1
+
+
+@njit(nogil=True, cache=True)
+def push_from(
+    flow: Pseudoflow, forest: Forest, side: BoolArray, behind: bool, sizes: float, slots: NDArray[np.int64]
+) -> bool:
+    """Whether push-relabel moves all excess within so many sizes of the network, on trial; returns as `move_excess`."""
+    limit = sizes * (len(flow.role) + len(flow.head))
+    if behind:
+        negate(flow.excess)
+        done = push_excess(flow, forest, limit, TRIAL, slots, 0)
+        negate(flow.excess)
+    else:
+        done = push_excess(flow, forest, limit, TRIAL, slots, None)
+    if done:
+        mark_side(flow, forest, side, behind)
+    return bool(done)
+
+
+@njit(nogil=True, cache=True)
+def sweep(
+    flow: Pseudoflow, forest: Forest, side: BoolArray, behind: bool, either: bool, slots: NDArray[np.int64]
+) -> bool:
+    """Repair a long and narrow network by push-relabel: from one side, from the other one if it may be ``either``, and
+    from the first again. Returns as `move_excess`, False too if none of these is through."""
+    for turn in range(3):
+        sizes = SWEPT_AGAIN if turn == 2 else BRIEFLY
+        if push_from(flow, forest, side, behind != (either and turn == 1), sizes, slots):
+            return True
+        if slots[CANCEL] != 0:
+            return False
+    return False
+
+
+@njit(nogil=True, cache=True)
 def run(
     flow: Pseudoflow,
     forest: Forest,
@@ -95,7 +162,6 @@ def run(
     Push-relabel may scan ``pushing`` arcs, and the pseudoflow algorithm does the rest. In a ``thin`` network, where
     that can take long, push-relabel is tried once more (`PATIENCE`).
     """
-    n = len(flow.role)
     if behind:
         negate(flow.excess)
         done = move_ahead(flow, forest, pushing, thin, slots, 0)
@@ -103,8 +169,7 @@ def run(
     else:
         done = move_ahead(flow, forest, pushing, thin, slots, None)
     if done:
-        for v in range(n):
-            side[v] = forest.label[v] <= n if behind else forest.label[v] == n + 1
+        mark_side(flow, forest, side, behind)
     return bool(done)
 
 
@@ -117,13 +182,14 @@ def move_excess(
     side: BoolArray,
     begin: int,
     repair: bool,
+    narrow: bool,
     slots: NDArray[np.int64],
 ) -> bool:
     """Move excess to deficits until none can; returns False if cancelled (then ``side`` is not written).
 
     ``side`` bool[n] becomes the excesses' side of a minimum cut through the ordinary vertices. ``begin``: the side from
-    which the pseudoflow algorithm starts, AHEAD for the excesses, BEHIND for the deficits, or EITHER. ``repair``: see
-    `drain`.
+    which the pseudoflow algorithm starts, AHEAD for the excesses, BEHIND for the deficits, or EITHER. ``repair``
+    and ``narrow``: see `drain`.
     """
     ends = list_ends(flow, reach)
     matched = (ends.n_excesses + ends.n_deficits) * STANDING_CLOSE >= len(flow.role) and greedy.beside(
@@ -134,7 +200,21 @@ def move_excess(
         if ibfs.search(flow, forests, side, MATCHED_SIZES * (len(flow.role) + len(flow.head)), slots):
             return True
         return slots[CANCEL] == 0 and run(flow, forest, side, begin == BEHIND, 0.0, False, slots)
-    attempted = attempt(flow, reach, ends, budget_for(flow, ends, narrow_capacity(flow), repair), slots)
+    capacity, size = narrow_capacity(flow), len(flow.role) + len(flow.head)
+    less_behind = begin == BEHIND or (begin == EITHER and ends.down < ends.up)
+    attempted = attempt(flow, reach, ends, budget_for(flow, ends, capacity, repair), slots)
+    open_ended = attempted.kind == GAVE_UP and slots[CANCEL] == 0
+    if open_ended and narrow and sweep(flow, forest, side, less_behind, begin == EITHER, slots):
+        return True
+    if attempted.narrow and not repair:
+        slots[NARROW] = 1
+    elif open_ended and not repair and not attempted.fanned and are_few(ends, capacity, False):
+        if push_from(flow, forest, side, less_behind, BRIEFLY, slots):
+            return True
+        if slots[CANCEL] == 0 and ibfs.search(flow, forests, side, MATCHED_SIZES * size, slots):
+            return True
+        more = Budget(MORE_SHARE * size, MORE_SHARE * size, False)
+        attempted = attempt(flow, reach, list_ends(flow, reach), more, slots)
     if slots[CANCEL] != 0:
         return False
     if attempted.kind == GAVE_UP and attempted.fanned and not repair:
@@ -164,6 +244,7 @@ def drain_kernel(
     side: BoolArray,
     begin: int,
     repair: bool,
+    narrow: bool,
     slots: NDArray[np.int64],
     mirror: int | None,
 ) -> bool:
@@ -173,7 +254,7 @@ def drain_kernel(
     pushed = saturate_unlimited(flow, mirror)
     if mirror is not None:
         negate(flow.excess)
-    done: bool = move_excess(flow, forest, reach, forests, side, begin, repair, slots)
+    done: bool = move_excess(flow, forest, reach, forests, side, begin, repair, narrow, slots)
     if mirror is not None:
         negate(flow.excess)
     undo_saturation(flow, pushed, mirror)
@@ -195,6 +276,7 @@ def drain(
     mirrored: bool = False,
     exact: bool = False,
     repair: bool = False,
+    narrow: bool = False,
 ) -> BoolArray:
     """Push positive excess to deficits and unlimited vertices until none can reach one (phase 1 only).
 
@@ -203,7 +285,8 @@ def drain(
     Returns R, bool[n]: it holds every ordinary vertex that still has excess, neither a deficit nor an unlimited
     vertex, and no residual arc leaves it except to vertices outside.
     Unless ``exact``, ordinary vertices outside R may lack more than before, and unlimited ones hold as much more.
-    ``repair`` says that most of the flow is there already, which decides how long the attempt of a small cut may take.
+    ``repair`` says that most of the flow is there already, which decides how long the attempt of a small cut may take,
+    ``narrow`` that it is a repair of a network that its solve from zero has found long and narrow.
     Mirrored, deficits are filled from excess instead: swap excess and deficit, arc and reverse arc, above.
 
     Once ``control`` is cancelled it returns within about a millisecond; residuals and excess are then a valid
@@ -225,5 +308,5 @@ def drain(
     # If exact, it starts at the caller's excesses: deficits that the saturation made stay in place until it is undone.
     begin = (BEHIND if mirrored else AHEAD) if exact else EITHER
     memory = scratch.forest(n), scratch.reach(n), scratch.forests(n)
-    drain_kernel(flow, *memory, side, begin, repair, control.slots, 0 if mirrored else None)
+    drain_kernel(flow, *memory, side, begin, repair, narrow, control.slots, 0 if mirrored else None)
     return side

@@ -100,6 +100,7 @@ PUSHES: Final = Control.PUSHES
 RELABELS: Final = Control.RELABELS
 GLOBAL_RELABELS: Final = Control.GLOBAL_RELABELS
 ARCS_SCANNED: Final = Control.ARCS_SCANNED
+NARROW: Final = Control.NARROW
 
 POLL_MASK: Final = 4095
 """Long loops look at the cancel flag every 4096 vertices: well under a millisecond."""

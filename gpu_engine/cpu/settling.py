@@ -99,7 +99,8 @@ def drain_side(network: Network, state: CpuFlowState, control: Control, *, defic
     if not control.cancelled:
         role = sides.drain_roles(state.role, state.source_side, deficits)
         arrays = state.residual, state.excess, role
-        moved = drain(network, *arrays, control, SCRATCH, mirrored=deficits, repair=repair)
+        narrow = repair and state.narrow
+        moved = drain(network, *arrays, control, SCRATCH, mirrored=deficits, repair=repair, narrow=narrow)
         if not control.cancelled:
             held = sides.move(moved, state.source_side, state.excess, not deficits)
             state.value += held if deficits else -held

@@ -50,9 +50,11 @@ MET: Final = 3
 FREE_SHARE: Final = 0.1
 """Any attempt may scan this share of the network's size (n + arcs)."""
 
-FEW_PATHS: Final = 64
-FEW_SHARE: Final = 16.0
-"""Where at most so many paths can exist, each as wide as a narrow arc, an attempt may scan this many sizes."""
+FEW_PATHS: Final = 128
+FEW_SHARE: Final = 2.5
+MORE_SHARE: Final = 13.5
+"""Where at most so many paths can exist, each as wide as a narrow arc, an attempt may scan this many sizes, and a
+second one so many more: between the two `gpu_engine.cpu.drain` tries other ways."""
 
 FEW_PATHS_OF_REPAIR: Final = 8
 REPAIR_SHARE: Final = 1.0
@@ -143,11 +145,17 @@ def narrow_capacity(flow: Pseudoflow) -> int:
 
 
 @njit(nogil=True, cache=True)
+def are_few(ends: Ends, narrow: int, repair: bool) -> bool:
+    """Whether few paths can exist, by what the excesses and the deficits add up to; ``narrow`` as in `budget_for`."""
+    return bool(min(ends.up, ends.down) <= (FEW_PATHS_OF_REPAIR if repair else FEW_PATHS) * narrow)
+
+
+@njit(nogil=True, cache=True)
 def budget_for(flow: Pseudoflow, ends: Ends, narrow: int, repair: bool) -> Budget:
     """``narrow``: about the capacity of the narrowest arc of a short path."""
     size = float(len(flow.role) + len(flow.head))
     share = FREE_SHARE
-    if min(ends.up, ends.down) <= (FEW_PATHS_OF_REPAIR if repair else FEW_PATHS) * narrow:
+    if are_few(ends, narrow, repair):
         share = REPAIR_SHARE if repair else FEW_SHARE
     elif (ends.n_excesses + ends.n_deficits) * CROWDED > len(flow.role):
         share = 0.0

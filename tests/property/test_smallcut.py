@@ -91,8 +91,8 @@ def test_either_side_may_flood(begin: int, mirrored: bool) -> None:
         n, scratch, control = given.network.n_vertices, Scratch(), Control()
         side = np.zeros(n, np.bool_)
         working = scratch.forest(n), scratch.reach(n), scratch.forests(n)
-        repair = bool(seed % 2)
-        assert drain_kernel(kernel_view(given), *working, side, begin, repair, control.slots, 0 if mirrored else None)
+        kind = begin, seed % 2 == 1, seed % 4 == 3  # a repair, of a network that was found narrow
+        assert drain_kernel(kernel_view(given), *working, side, *kind, control.slots, 0 if mirrored else None)
         after = given.mirror() if mirrored else given
         check_drained(before, after, side, f"seed {seed}", exact=begin == (BEHIND if mirrored else AHEAD))
 
@@ -171,11 +171,13 @@ def test_a_drain_cancelled_at_any_stage_leaves_a_pseudoflow_that_can_be_finished
         stopper = Timer(delay_s, control.cancel)
         stopper.start()
         working = scratch.forest(n), scratch.reach(n), scratch.forests(n)
-        drain_kernel(kernel_view(given), *working, side, EITHER, False, control.slots, 0 if mirrored else None)
+        drain_kernel(kernel_view(given), *working, side, EITHER, False, False, control.slots, 0 if mirrored else None)
         stopper.join()
         state = given
         check_pseudoflow(before, state.mirror() if mirrored else state, f"after {delay_s} s")
     side = np.zeros(n, np.bool_)
     working = scratch.forest(n), scratch.reach(n), scratch.forests(n)
-    assert drain_kernel(kernel_view(state), *working, side, EITHER, False, Control().slots, 0 if mirrored else None)
+    assert drain_kernel(
+        kernel_view(state), *working, side, EITHER, False, False, Control().slots, 0 if mirrored else None
+    )
     check_drained(before, state.mirror() if mirrored else state, side, "finished")

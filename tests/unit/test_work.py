@@ -136,6 +136,21 @@ def test_hard_shapes_end_after_a_look_at_part_of_the_network_or_little_more(
     assert counters["arcs_scanned"] <= most * size
 
 
+def clusters(seed: int) -> EdgeList:
+    """Ten dense clusters in a row, with eight links from each to the next."""
+    rng, n, first = np.random.default_rng(seed), 1000, 1000 * np.arange(10)[:, None]
+    inside = [first + rng.integers(0, n, (10, 4 * n)) for _ in range(2)]
+    links = [first[begin : begin + 9] + rng.integers(0, n, (9, 8)) for begin in range(2)]
+    tail, head = (np.concatenate([a.ravel(), b.ravel()]).astype(np.int32) for a, b in zip(inside, links, strict=True))
+    return EdgeList(10 * n, tail, head, rng.integers(1, 10_001, len(tail)), source=0, sink=10 * n - 1)
+
+
+def test_few_paths_of_many_lengths_take_few_sizes() -> None:
+    """A phase for each length took eight to ten."""
+    found = [size_and_counters(clusters(seed)) for seed in range(3)]
+    assert all(counters["arcs_scanned"] < 6 * size for size, counters in found)
+
+
 def test_point_to_point_on_roads_looks_at_part_of_them() -> None:
     edges = drawn(Instance("osm-andorra", "real", file="osm-andorra.npz"))
     asked = [Terminals.of([s], [t]) for s, t in pairs.drawn(edges, 20)]
