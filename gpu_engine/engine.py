@@ -44,8 +44,9 @@ WORK_DONE = ("pushes", "relabels", "global_relabels", "arcs_scanned")
 class Control:
     """Memory that a host and a running solve share; one solve at a time. Safe to use from another thread.
 
-    ``slots`` int64[8]: 0 cancel flag, 1 pushes, 2 relabels, 3 global relabels, 4 arcs scanned, 5 set by a solve from
-    zero on the CPU that finds the network long and narrow. A kernel polls slot 0 about every millisecond.
+    ``slots`` int64[8]: 0 cancel flag, 1 pushes, 2 relabels, 3 global relabels, 4 arcs scanned, 5 what a drain on a CPU
+    says: 1 if the network is long and narrow, `gpu_engine.cpu.drain.TOO_LONG`. A kernel polls slot 0 about every
+    millisecond.
     """
 
     CANCEL, PUSHES, RELABELS, GLOBAL_RELABELS, ARCS_SCANNED, NARROW = range(6)

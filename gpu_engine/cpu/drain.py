@@ -73,13 +73,16 @@ again and again."""
 PUSHED_AGAIN: Final = 2.0
 """Push-relabel may then scan so many times as much."""
 
-BRIEFLY: Final = 2.0
-"""Where few paths can exist and the attempt is not through, push-relabel may scan so many sizes of the network. If all
-that the terminals can give or take arrives, one pass is enough, where the attempt needs a phase for each length of
-path; else the incremental search goes on, which keeps what it has found from one length to the next."""
+TOO_LONG: Final = 2
+"""What a repair says in `Control.NARROW` that has given up."""
 
-SWEPT_AGAIN: Final = 4.0
-"""What push-relabel may scan in the last turn of `sweep`."""
+BRIEFLY: Final = 2.0
+"""Repairs of long and narrow networks may scan so many sizes of the network in push-relabel. If they are not through, a
+solve from zero is faster than the trees of the pseudoflow algorithm, which are as deep as the network is long.
+
+Where few paths can exist and the attempt is not through, push-relabel may scan as much. If all that the terminals can
+give or take arrives, one pass is enough, where the attempt needs a phase for each length of path; else the incremental
+search goes on, which keeps what it has found from one length to the next."""
 
 
 @njit(nogil=True, cache=True)
@@ -133,21 +136,6 @@ def push_from(
 
 
 @njit(nogil=True, cache=True)
-def sweep(
-    flow: Pseudoflow, forest: Forest, side: BoolArray, behind: bool, either: bool, slots: NDArray[np.int64]
-) -> bool:
-    """Repair a long and narrow network by push-relabel: from one side, from the other one if it may be ``either``, and
-    from the first again. Returns as `move_excess`, False too if none of these is through."""
-    for turn in range(3):
-        sizes = SWEPT_AGAIN if turn == 2 else BRIEFLY
-        if push_from(flow, forest, side, behind != (either and turn == 1), sizes, slots):
-            return True
-        if slots[CANCEL] != 0:
-            return False
-    return False
-
-
-@njit(nogil=True, cache=True)
 def run(
     flow: Pseudoflow,
     forest: Forest,
@@ -185,7 +173,8 @@ def move_excess(
     narrow: bool,
     slots: NDArray[np.int64],
 ) -> bool:
-    """Move excess to deficits until none can; returns False if cancelled (then ``side`` is not written).
+    """Move excess to deficits until none can; returns False if cancelled, or if a repair of a ``narrow`` network is too
+    long (`TOO_LONG`): then ``side`` is not written.
 
     ``side`` bool[n] becomes the excesses' side of a minimum cut through the ordinary vertices. ``begin``: the side from
     which the pseudoflow algorithm starts, AHEAD for the excesses, BEHIND for the deficits, or EITHER. ``repair``
@@ -204,8 +193,11 @@ def move_excess(
     less_behind = begin == BEHIND or (begin == EITHER and ends.down < ends.up)
     attempted = attempt(flow, reach, ends, budget_for(flow, ends, capacity, repair), slots)
     open_ended = attempted.kind == GAVE_UP and slots[CANCEL] == 0
-    if open_ended and narrow and sweep(flow, forest, side, less_behind, begin == EITHER, slots):
-        return True
+    if open_ended and narrow:
+        done = push_from(flow, forest, side, less_behind, BRIEFLY, slots)
+        if not done and slots[CANCEL] == 0:
+            slots[NARROW] = TOO_LONG
+        return done
     if attempted.narrow and not repair:
         slots[NARROW] = 1
     elif open_ended and not repair and not attempted.fanned and are_few(ends, capacity, False):
@@ -286,7 +278,8 @@ def drain(
     vertex, and no residual arc leaves it except to vertices outside.
     Unless ``exact``, ordinary vertices outside R may lack more than before, and unlimited ones hold as much more.
     ``repair`` says that most of the flow is there already, which decides how long the attempt of a small cut may take,
-    ``narrow`` that it is a repair of a network that its solve from zero has found long and narrow.
+    ``narrow`` that it is a repair of a network that its solve from zero has found long and narrow: then R is empty too
+    if that takes so long that a solve from zero is faster (`TOO_LONG` in ``control``).
     Mirrored, deficits are filled from excess instead: swap excess and deficit, arc and reverse arc, above.
 
     Once ``control`` is cancelled it returns within about a millisecond; residuals and excess are then a valid

@@ -108,7 +108,7 @@ class CpuEngine(ForkableEngine[CpuFlowState]):
         network = self.network
         csr = network.row_offsets, network.head, network.reverse_arc
         repair.saturate(*csr, sources, state.residual, state.excess, state.source_side)
-        scanned_before, control.slots[Control.NARROW] = control.progress()["arcs_scanned"], 0
+        scanned_before = control.progress()["arcs_scanned"]
         drain_side(self.network, state, control, deficits=False, repair=False)
         state.cold_arcs_scanned = control.progress()["arcs_scanned"] - scanned_before
         state.narrow = bool(control.slots[Control.NARROW])

@@ -5,11 +5,12 @@ from typing import Final
 import numpy as np
 
 from gpu_engine.cpu import repair, sides
-from gpu_engine.cpu.drain import drain
+from gpu_engine.cpu.drain import TOO_LONG, drain
 from gpu_engine.cpu.scratch import SCRATCH
 from gpu_engine.cpu.state import CpuFlowState
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
+from gpu_engine.incremental import TooSlow
 from gpu_engine.networks.free import ORDINARY
 from gpu_engine.networks.network import Network
 from gpu_engine.types import VertexArray
@@ -94,13 +95,15 @@ def _search(
 
 
 def drain_side(network: Network, state: CpuFlowState, control: Control, *, deficits: bool, repair: bool) -> None:
-    """Settle one whole side; raises `Cancelled` with the state a pseudoflow that can be settled later."""
+    """Settle one whole side; raises `Cancelled` with the state a pseudoflow that can be settled later, or `TooSlow`."""
     state.audit = None
     if not control.cancelled:
         role = sides.drain_roles(state.role, state.source_side, deficits)
         arrays = state.residual, state.excess, role
-        narrow = repair and state.narrow
+        narrow, control.slots[Control.NARROW] = repair and state.narrow, 0
         moved = drain(network, *arrays, control, SCRATCH, mirrored=deficits, repair=repair, narrow=narrow)
+        if narrow and control.slots[Control.NARROW] == TOO_LONG:
+            raise TooSlow
         if not control.cancelled:
             held = sides.move(moved, state.source_side, state.excess, not deficits)
             state.value += held if deficits else -held
