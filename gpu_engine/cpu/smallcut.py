@@ -50,7 +50,7 @@ MET: Final = 3
 FREE_SHARE: Final = 0.1
 """Any attempt may scan this share of the network's size (n + arcs)."""
 
-FEW_PATHS: Final = 128
+FEW_PATHS: Final = 64
 FEW_SHARE: Final = 2.5
 MORE_SHARE: Final = 13.5
 """Where at most so many paths can exist, each as wide as a narrow arc, an attempt may scan this many sizes, and a
