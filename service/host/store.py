@@ -10,6 +10,7 @@ from pathlib import Path
 
 import structlog
 
+from service.beginning import end_at_once
 from service.host import torn_log
 from service.telemetry import logs
 
@@ -31,4 +32,5 @@ def main(words: list[str]) -> str:
 
 
 if __name__ == "__main__":
+    end_at_once()
     sys.exit(main(sys.argv[1:]))

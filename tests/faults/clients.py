@@ -243,7 +243,7 @@ class Client:
             time.sleep(RETRY_S)
             place += 1
         if op.key is not None and self._is_kept(op) and self._rng.random() < AGAIN:
-            self._look(op.again, place + 1, *request)
+            self._ask_again(op, place + 1, *request)
         return op
 
     def _is_kept(self, op: Op) -> bool:
@@ -265,6 +265,10 @@ class Client:
         self._history.answered(answer.status_code)
         return answer.status_code, content
 
+    def _ask_again(self, op: Op, place: int, *request: Any) -> None:
+        if self._look(op.again, place, *request) is None:
+            op.unanswered.append(time.monotonic())
+
     def _look(self, looks: list[Look], place: int, *request: Any) -> Look | None:
         status, body = self._request(place, *request)
         if status is None:
@@ -281,7 +285,7 @@ class Client:
         if cancel:
             self._cancel(op, place, path, deadline)
         elif op.key is not None and self._rng.random() < AGAIN / 2:
-            self._look(op.again, place + 1, *request)  # while it may still run
+            self._ask_again(op, place + 1, *request)  # while it may still run
         while time.monotonic() < deadline:
             status, body = self._request(place, "GET", path, None, {"Prefer": f"wait={JOB_WAIT_S}"})
             place += 1

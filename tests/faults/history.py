@@ -157,6 +157,8 @@ class Op:
     """What was said to each request for its end."""
     again: list[Look] = field(default_factory=list)
     """What the same request with the same key was answered after it had been answered, or while it ran."""
+    unanswered: list[float] = field(default_factory=list)
+    """When such a request came to nothing: its connection broke, and what it asked for may be done all the same."""
 
     @property
     def acknowledged(self) -> bool:
@@ -247,7 +249,8 @@ class History:
         """Whether a cut may have taken the command with its key: whoever asked again then had it done by another job,
         whatever had become of the first one."""
         taking = [cut for cut in self.cuts if op.invoked_at <= cut.ended_at]
-        return any(look.answered_at >= cut.began_at for cut in taking for look in op.again)
+        ends = [*(look.answered_at for look in op.again), *op.unanswered]
+        return any(end >= cut.began_at for cut in taking for end in ends)
 
     def outages(self) -> Iterator[tuple[str, float]]:
         """Each fault, and seconds from its beginning to the first answer to a question asked since."""

@@ -44,6 +44,12 @@ def do_it_again(began_at: float, ended_at: float) -> Callable[[Story], object]:
     return harm
 
 
+def do_it_again_in_vain(story: Story) -> None:
+    """The same, and the second client was not told of anything."""
+    do_it_again(2.2, 2.4)(story)
+    story.second.again, story.second.unanswered = [], [look.answered_at for look in story.second.again]
+
+
 def cancel_the_delete(story: Story, *, is_cut: bool) -> None:
     """Its client was told that it is cancelled, asked once more under the same key, and was told that it is done."""
     delete = story.delete
@@ -138,6 +144,7 @@ HARMS: dict[str, tuple[Callable[[Story], object], str | None]] = {
     ),
     "a batch is another job's": (lambda story: change(story.first, jobs=["job-9"]), "wrong: batch 2 was done by"),
     "a batch is another job's after a cut": (do_it_again(2.2, 2.4), None),
+    "a batch is another job's after a cut, and nobody was told": (do_it_again_in_vain, None),
     "a batch is another job's before a cut": (do_it_again(2.6, 2.8), "wrong: batch 3 was done by"),
     "a batch is another job's long after a cut": (do_it_again(1.6, 1.8), "wrong: batch 3 was done by"),
     "a scenario's value is wrong": (
