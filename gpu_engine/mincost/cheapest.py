@@ -9,12 +9,18 @@ from gpu_engine.footprint import Footprint, Room, unlimited
 from gpu_engine.mincost.potentials import potentials
 from gpu_engine.mincost.problem import Problem, problem_of, unbounded_cost
 from gpu_engine.mincost.solver import solve, solver_bytes
+from gpu_engine.mincost.successive import sent
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE, UnitArray
 
 BUILD_BYTES = 60
 """For each arc: the columns of the problem, and what is made of them on the way to the solver and to potentials."""
+
+SEARCHES = 24
+MOST_SEARCHES = 200
+"""Searches of the whole network that are tried before the solver is asked, which takes as long as hundreds; and as many
+as there are units to send, of as much as divides all capacities, if those are no more than `MOST_SEARCHES`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +52,21 @@ def cheapest_flow(
     room(Footprint(2 * BUILD_BYTES * network.n_edges))
     problem = problem_of(network, cost, terminals, value)
     _refuse_endless(network, problem, control)
-    room(Footprint(solver_bytes(problem)))
-    flow = solve(problem, control)
+    flow = _by_few_paths(problem, control, room)
+    if flow is None:
+        room(Footprint(solver_bytes(problem)))
+        flow = solve(problem, control)
     return with_potentials(network, problem, flow, control)
+
+
+def _by_few_paths(problem: Problem, control: Control, room: Room) -> UnitArray | None:
+    """The flow along each arc if it is found by successive shortest paths from zero in little time."""
+    if problem.value == 0 or (problem.cost < 0).any():
+        return None
+    limits = problem.capacity[problem.capacity != INFINITE]
+    units = problem.value // int(np.gcd(np.gcd.reduce(limits), problem.value))
+    searches = max(SEARCHES, units) if units <= MOST_SEARCHES else SEARCHES
+    return sent(problem, np.zeros(len(problem.tail), np.int64), problem.value, searches, control, room)
 
 
 def _refuse_endless(network: Network, problem: Problem, control: Control) -> None:

@@ -14,7 +14,7 @@ import pytest
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, CapacityOverflow, CostOverflow, Infeasible, OutOfMemory, Unbounded
 from gpu_engine.footprint import Footprint
-from gpu_engine.mincost import solver
+from gpu_engine.mincost import cheapest, solver
 from gpu_engine.mincost.cheapest import cheapest_flow
 from gpu_engine.mincost.problem import Problem, problem_of
 from gpu_engine.networks.edgelist import EdgeList
@@ -26,6 +26,12 @@ from tests.graphs import diamond
 
 ENDS = Terminals.of([0], [3])
 COST = np.array([1, 1, 1, 1, 1])
+
+
+@pytest.fixture(autouse=True)
+def without_shortest_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By which few units are sent without the process."""
+    monkeypatch.setattr(cheapest, "_by_few_paths", lambda *_: None)
 
 
 def large(n: int = 20_000, m: int = 400_000) -> tuple[Network, "np.ndarray[tuple[int], np.dtype[np.int64]]"]:
