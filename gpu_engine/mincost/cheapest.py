@@ -31,6 +31,8 @@ class CheapestFlow:
     potential: UnitArray
     sink_potential: int
     """Of where all flow goes to: beyond the sinks, of which each has its own."""
+    by_solver: bool = False
+    """Whether OR-tools has found it, and not shortest paths."""
 
 
 def cheapest_flow(
@@ -53,10 +55,10 @@ def cheapest_flow(
     problem = problem_of(network, cost, terminals, value)
     _refuse_endless(network, problem, control)
     flow = _by_few_paths(problem, control, room)
-    if flow is None:
-        room(Footprint(solver_bytes(problem)))
-        flow = solve(problem, control)
-    return with_potentials(network, problem, flow, control)
+    if flow is not None:
+        return with_potentials(network, problem, flow, control)
+    room(Footprint(solver_bytes(problem)))
+    return with_potentials(network, problem, solve(problem, control), control, by_solver=True)
 
 
 def _by_few_paths(problem: Problem, control: Control, room: Room) -> UnitArray | None:
@@ -80,7 +82,9 @@ def _refuse_endless(network: Network, problem: Problem, control: Control) -> Non
         raise unbounded_cost(network, cycle)
 
 
-def with_potentials(network: Network, problem: Problem, flow: UnitArray, control: Control) -> CheapestFlow:
+def with_potentials(
+    network: Network, problem: Problem, flow: UnitArray, control: Control, *, by_solver: bool = False
+) -> CheapestFlow:
     """The flow int64[k] along each arc by edge, with potentials of the residual network. If there are none, as the flow
     is not a cheapest one, whoever proves the flow finds that. Raises `Cancelled`."""
     ahead, back = flow < problem.capacity, flow > 0
@@ -89,4 +93,4 @@ def with_potentials(network: Network, problem: Problem, flow: UnitArray, control
     cost = np.concatenate([problem.cost[ahead], -problem.cost[back]])
     found, _ = potentials(problem.n_vertices, tail, head, cost, control)
     found -= found[-2]
-    return CheapestFlow(problem.flow_of_edges(network, flow), found[:-2], int(found[-1]))
+    return CheapestFlow(problem.flow_of_edges(network, flow), found[:-2], int(found[-1]), by_solver)

@@ -191,7 +191,7 @@ def cover(network: Network, found: Matching) -> dict[str, object]:
 
 
 def min_cost_flow(
-    graph: Graph, proof: CostProof, maximum: Answer | None, timings_ms: Mapping[str, float]
+    graph: Graph, found: CheapestFlow, proof: CostProof, maximum: Answer | None, timings_ms: Mapping[str, float]
 ) -> dict[str, object]:
     """All but the fields that were asked for by name. There is no ``maximum`` where the flow has no bound."""
     network, costs = graph.network, costs_of(graph.costs)
@@ -203,7 +203,7 @@ def min_cost_flow(
         "maximum": most,
         "cost": cost,
         "mode": "cold",
-        "engine": "or-tools",
+        "engine": "or-tools" if found.by_solver else "cpu",
         "reason": "cheapest flows are solved from zero",
         "certificate": {
             "valid": proof.valid,

@@ -116,6 +116,7 @@ def test_few_units_need_no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     found = cheapest_flow(network, cost, terminals, value)
     assert proven(network, cost, terminals, value, found).failures == ()
     assert value >= 100
+    assert not found.by_solver
 
 
 @pytest.mark.parametrize("seed", range(60))

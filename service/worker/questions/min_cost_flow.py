@@ -71,7 +71,7 @@ class MinCostFlow:
         read = time.perf_counter()
         timings_ms |= {"min_cost": 1e3 * (ended - solving_since)} | ({"fields": 1e3 * (read - ended)} if parts else {})
         timings_ms["total"] = timings_ms.get("queue", 0.0) + 1e3 * (read - began)
-        whole = answers.min_cost_flow(graph, proof, maximum, timings_ms) | parts
+        whole = answers.min_cost_flow(graph, found, proof, maximum, timings_ms) | parts
         if args.encoding not in TEXTS:
             whole["cost_decimals"] = costs_of(graph.costs).decimals
         envelope = Envelope(version=graph.version, generation=graph.generation)
