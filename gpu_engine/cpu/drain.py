@@ -94,45 +94,28 @@ def negate(excess: UnitArray) -> None:
 
 @njit(nogil=True, cache=True)
 def move_ahead(
-    flow: Pseudoflow, forest: Forest, pushing: float, thin: bool, slots: NDArray[np.int64], mirror: int | None
+    flow: Pseudoflow,
+    forest: Forest,
+    pushing: float,
+    thin: bool,
+    only: bool,
+    slots: NDArray[np.int64],
+    mirror: int | None,
 ) -> bool:
     """Move all excess; returns as `move_excess`. Each algorithm goes on where the one before left off.
 
-    ``pushing``, ``thin``: as in `run`.
+    ``pushing``, ``thin``, ``only``: as in `run`.
     """
     if pushing > 0 and push_excess(flow, forest, pushing, THIN_TRIAL if thin else TRIAL, slots, mirror):
         return True
+    if only:
+        return False
     if thin and (
         solve(flow, forest, PATIENCE * pushing, slots, mirror)
         or push_excess(flow, forest, PUSHED_AGAIN * pushing, np.inf, slots, mirror)
     ):
         return True
     return bool(solve(flow, forest, np.inf, slots, mirror))
-
-
-@njit(nogil=True, cache=True)
-def mark_side(flow: Pseudoflow, forest: Forest, side: BoolArray, behind: bool) -> None:
-    """Mark the excesses' side of the cut that the labels show, which were made from the deficits if ``behind``."""
-    n = len(flow.role)
-    for v in range(n):
-        side[v] = forest.label[v] <= n if behind else forest.label[v] == n + 1
-
-
-@njit(nogil=True, cache=True)
-def push_from(
-    flow: Pseudoflow, forest: Forest, side: BoolArray, behind: bool, sizes: float, slots: NDArray[np.int64]
-) -> bool:
-    """Whether push-relabel moves all excess within so many sizes of the network, on trial; returns as `move_excess`."""
-    limit = sizes * (len(flow.role) + len(flow.head))
-    if behind:
-        negate(flow.excess)
-        done = push_excess(flow, forest, limit, TRIAL, slots, 0)
-        negate(flow.excess)
-    else:
-        done = push_excess(flow, forest, limit, TRIAL, slots, None)
-    if done:
-        mark_side(flow, forest, side, behind)
-    return bool(done)
 
 
 @njit(nogil=True, cache=True)
@@ -143,21 +126,25 @@ def run(
     behind: bool,
     pushing: float,
     thin: bool,
+    only: bool,
     slots: NDArray[np.int64],
 ) -> bool:
     """Move all excess from the excesses, or (``behind``) from the deficits; returns as `move_excess`.
 
-    Push-relabel may scan ``pushing`` arcs, and the pseudoflow algorithm does the rest. In a ``thin`` network, where
-    that can take long, push-relabel is tried once more (`PATIENCE`).
+    Push-relabel may scan ``pushing`` arcs, and the pseudoflow algorithm does the rest, unless push-relabel is to be the
+    ``only`` one: then False says as well that it was not through. In a ``thin`` network, where the rest can take long,
+    push-relabel is tried once more (`PATIENCE`).
     """
+    n = len(flow.role)
     if behind:
         negate(flow.excess)
-        done = move_ahead(flow, forest, pushing, thin, slots, 0)
+        done = move_ahead(flow, forest, pushing, thin, only, slots, 0)
         negate(flow.excess)
     else:
-        done = move_ahead(flow, forest, pushing, thin, slots, None)
+        done = move_ahead(flow, forest, pushing, thin, only, slots, None)
     if done:
-        mark_side(flow, forest, side, behind)
+        for v in range(n):
+            side[v] = forest.label[v] <= n if behind else forest.label[v] == n + 1
     return bool(done)
 
 
@@ -180,28 +167,28 @@ def move_excess(
     which the pseudoflow algorithm starts, AHEAD for the excesses, BEHIND for the deficits, or EITHER. ``repair``
     and ``narrow``: see `drain`.
     """
-    ends = list_ends(flow, reach)
+    ends, size = list_ends(flow, reach), len(flow.role) + len(flow.head)
     matched = (ends.n_excesses + ends.n_deficits) * STANDING_CLOSE >= len(flow.role) and greedy.beside(
         flow, reach.excesses, ends.n_excesses
     )
     if matched:
         greedy.first_flow(flow, ends, reach, forest.label, slots)
-        if ibfs.search(flow, forests, side, MATCHED_SIZES * (len(flow.role) + len(flow.head)), slots):
+        if ibfs.search(flow, forests, side, MATCHED_SIZES * size, slots):
             return True
-        return slots[CANCEL] == 0 and run(flow, forest, side, begin == BEHIND, 0.0, False, slots)
-    capacity, size = narrow_capacity(flow), len(flow.role) + len(flow.head)
+        return slots[CANCEL] == 0 and run(flow, forest, side, begin == BEHIND, 0.0, False, False, slots)
+    capacity = narrow_capacity(flow)
     less_behind = begin == BEHIND or (begin == EITHER and ends.down < ends.up)
     attempted = attempt(flow, reach, ends, budget_for(flow, ends, capacity, repair), slots)
-    open_ended = attempted.kind == GAVE_UP and slots[CANCEL] == 0
-    if open_ended and narrow:
-        done = push_from(flow, forest, side, less_behind, BRIEFLY, slots)
+    unsettled = attempted.kind == GAVE_UP and slots[CANCEL] == 0
+    if unsettled and narrow:
+        done = run(flow, forest, side, less_behind, BRIEFLY * size, False, True, slots)
         if not done and slots[CANCEL] == 0:
             slots[NARROW] = TOO_LONG
         return done
     if attempted.narrow and not repair:
         slots[NARROW] = 1
-    elif open_ended and not repair and not attempted.fanned and are_few(ends, capacity, False):
-        if push_from(flow, forest, side, less_behind, BRIEFLY, slots):
+    elif unsettled and not repair and not attempted.fanned and are_few(ends, capacity, False):
+        if run(flow, forest, side, less_behind, BRIEFLY * size, False, True, slots):
             return True
         if slots[CANCEL] == 0 and ibfs.search(flow, forests, side, MATCHED_SIZES * size, slots):
             return True
@@ -210,14 +197,14 @@ def move_excess(
     if slots[CANCEL] != 0:
         return False
     if attempted.kind == GAVE_UP and attempted.fanned and not repair:
-        if ibfs.search(flow, forests, side, MATCHED_SIZES * (len(flow.role) + len(flow.head)), slots):
+        if ibfs.search(flow, forests, side, MATCHED_SIZES * size, slots):
             return True
         if slots[CANCEL] != 0:
             return False
     if attempted.kind == GAVE_UP:
         behind = begin == BEHIND or (begin == EITHER and attempted.most_out > TIGHTER * attempted.most_in)
-        pushing = PUSHED_SIZES * (len(flow.role) + len(flow.head)) if attempted.narrow and not repair else 0.0
-        return run(flow, forest, side, behind, pushing, attempted.thin and pushing > 0, slots)
+        pushing = PUSHED_SIZES * size if attempted.narrow and not repair else 0.0
+        return run(flow, forest, side, behind, pushing, attempted.thin and pushing > 0, False, slots)
     exhausted = attempted.kind == SOURCE_CUT
     for v in range(len(flow.role)):
         side[v] = not exhausted and flow.role[v] == ORDINARY

@@ -10,6 +10,8 @@ from gpu_engine.types import UnitArray, VertexArray
 
 FAR: Final = 1 << 62
 LOW: Final = (1 << 32) - 1
+POLL_MASK: Final = (1 << 12) - 1
+"""So often, in vertices looked at, the cancel flag is read."""
 
 
 class Streets(NamedTuple):
@@ -65,7 +67,7 @@ def settle(
         lacking += excess[v] < 0
     steps = 0
     while lacking > 0 and steps <= most_steps and slots[0] == 0:
-        looked, furthest = _distances(sides, potential, excess, distance, heap, (lacking + 1) // 2)
+        looked, furthest = _distances(sides, potential, excess, distance, heap, (lacking + 1) // 2, slots)
         steps += looked
         if furthest < 0:
             break
@@ -79,20 +81,30 @@ def settle(
 
 @njit(cache=True, nogil=True)
 def _distances(
-    sides: Sides, potential: UnitArray, excess: UnitArray, distance: UnitArray, heap: UnitArray, wanted: int
+    sides: Sides,
+    potential: UnitArray,
+    excess: UnitArray,
+    distance: UnitArray,
+    heap: UnitArray,
+    wanted: int,
+    slots: NDArray[np.int64],
 ) -> tuple[int, int]:
     """Reduced distances from all with too much, exact up to as many vertices that lack something as are ``wanted``.
 
-    Returns how many sides were looked at, and the distance of the last of those; -1 if some of them are out of reach.
+    Returns how many sides were looked at, and the distance of the last of those; -1 if some of them are out of reach,
+    and at a cancel.
     """
     distance[:] = FAR
-    size, steps, furthest = 0, 0, -1
+    size, steps, furthest, taken = 0, 0, -1, 0
     for v in range(len(excess)):
         if excess[v] > 0:
             distance[v] = 0
             heap[size] = v
             size += 1
     while size > 0:
+        taken += 1
+        if taken & POLL_MASK == 0 and slots[0] != 0:
+            break
         nearest = heap[0]
         size -= 1
         _sink(heap, size, heap[size])
@@ -172,6 +184,8 @@ def _augment(
         passed[root] = True
         while excess[root] > 0:
             steps += 1
+            if steps & POLL_MASK == 0 and slots[0] != 0:
+                return steps, filled
             if excess[v] < 0:
                 steps += depth
                 most = min(excess[root], -excess[v])

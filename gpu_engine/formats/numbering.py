@@ -1,11 +1,11 @@
-"""Vertices that are numbered, by numbers that seem to be names."""
+"""Graphs whose vertices are numbered, where the numbers look like ids from elsewhere."""
 
 from typing import Final
 
 from gpu_engine.text.counted import counted
 
 MOST_NUMBERS: Final = 16
-"""So many vertices for each edge, and one more, are taken for numbers."""
+"""A graph with more vertices than so many for each edge was probably sent with ids in place of numbers."""
 
 
 def hint_of_names(n_vertices: int, n_edges: int) -> str:

@@ -117,12 +117,12 @@ class VertexTable:
         return np.where(self.has(vertices), np.append(self.capacity, INFINITE)[place], INFINITE)
 
     def refusal(self, reason: str) -> HasVertexCapacities:
-        """What is said instead of an answer that does not know the vertices here. It names some of those that are
-        there, and where there are none, what to do."""
+        """What is said to a question that for this reason is not answered where vertices have capacities. It names some
+        of these, and where all of them are deleted, says what to do."""
         live = self.vertices[~self.network.are_gone(self.vertices)]
         if not len(live):
-            detail = f"{reason}; all that had one are deleted, and a copy of the graph is made without them"
-            return HasVertexCapacities(detail)
+            detail = "all vertices that had a capacity are deleted, and a copy of the graph is made without them"
+            return HasVertexCapacities(f"{detail}: {reason}")
         names = self.network.vertex_labels.of(live[:ROWS_SHOWN].astype(np.int64))
         several = counted(len(live), "vertex of this graph has", "vertices of this graph have")
         detail = f"{several} a capacity, if only an unlimited one, such as {names[0]!r}"

@@ -33,7 +33,7 @@ def pieces(value: object, *, strings: bool = False) -> Iterator[bytes]:
 
     ``strings``: amounts, which are all that is `Raw` or an `AmountColumn`, are decimal strings.
 
-    A plain list is written in one call of C, and is to be short.
+    What is no `Column` is to be short: it is written at once, and a plain list in one call of C.
     """
     gathered = bytearray()
     for part in _parts(value, strings):
