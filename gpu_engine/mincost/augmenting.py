@@ -7,7 +7,7 @@ import numpy as np
 from gpu_engine.checks.flows import prove_flow
 from gpu_engine.engine import Control
 from gpu_engine.footprint import Room
-from gpu_engine.mincost.cheapest import CheapestFlow, with_potentials
+from gpu_engine.mincost.cheapest import CheapestFlow, of_arcs
 from gpu_engine.mincost.problem import Problem, problem_of
 from gpu_engine.mincost.successive import sent
 from gpu_engine.networks.network import Network
@@ -40,7 +40,7 @@ def cheapest_from(
     problem = problem_of(network, cost, terminals, proof.value + more)
     there = np.concatenate([_of_arcs(problem, along), proof.supplied, proof.delivered])
     found = sent(problem, there, more, SEARCHES, control, room)
-    return None if found is None else with_potentials(network, problem, found, control)
+    return None if found is None else of_arcs(network, problem, *found)
 
 
 def _of_arcs(problem: Problem, along: UnitArray) -> UnitArray:

@@ -9,7 +9,7 @@ from gpu_engine.footprint import Footprint, Room, unlimited
 from gpu_engine.mincost.potentials import potentials
 from gpu_engine.mincost.problem import Problem, problem_of, unbounded_cost
 from gpu_engine.mincost.solver import solve, solver_bytes
-from gpu_engine.mincost.successive import sent
+from gpu_engine.mincost.successive import Sent, sent
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE, UnitArray
@@ -18,9 +18,10 @@ BUILD_BYTES = 60
 """For each arc: the columns of the problem, and what is made of them on the way to the solver and to potentials."""
 
 SEARCHES = 24
-MOST_SEARCHES = 200
-"""Searches of the whole network that are tried before the solver is asked, which takes as long as hundreds; and as many
-as there are units to send, of as much as divides all capacities, if those are no more than `MOST_SEARCHES`."""
+"""Searches of the whole network that are tried before the solver is asked, which takes as long as hundreds."""
+FEW_UNITS = 200
+"""So few units, of as much as divides all capacities, are always sent without it: each needs one search at most, and a
+walk through what that has found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +55,21 @@ def cheapest_flow(
     room(Footprint(2 * BUILD_BYTES * network.n_edges))
     problem = problem_of(network, cost, terminals, value)
     _refuse_endless(network, problem, control)
-    flow = _by_few_paths(problem, control, room)
-    if flow is not None:
-        return with_potentials(network, problem, flow, control)
+    found = _by_few_paths(problem, control, room)
+    if found is not None:
+        return of_arcs(network, problem, *found)
     room(Footprint(solver_bytes(problem)))
-    return with_potentials(network, problem, solve(problem, control), control, by_solver=True)
+    flow = solve(problem, control)
+    return of_arcs(network, problem, flow, _potentials_of(problem, flow, control), by_solver=True)
 
 
-def _by_few_paths(problem: Problem, control: Control, room: Room) -> UnitArray | None:
-    """The flow along each arc if it is found by successive shortest paths from zero in little time."""
+def _by_few_paths(problem: Problem, control: Control, room: Room) -> Sent | None:
+    """The flow if it is found by successive shortest paths from zero in little time."""
     if problem.value == 0 or (problem.cost < 0).any():
         return None
     limits = problem.capacity[problem.capacity != INFINITE]
     units = problem.value // int(np.gcd(np.gcd.reduce(limits), problem.value))
-    searches = max(SEARCHES, units) if units <= MOST_SEARCHES else SEARCHES
+    searches = max(SEARCHES, 2 * units) if units <= FEW_UNITS else SEARCHES
     return sent(problem, np.zeros(len(problem.tail), np.int64), problem.value, searches, control, room)
 
 
@@ -82,15 +84,20 @@ def _refuse_endless(network: Network, problem: Problem, control: Control) -> Non
         raise unbounded_cost(network, cycle)
 
 
-def with_potentials(
-    network: Network, problem: Problem, flow: UnitArray, control: Control, *, by_solver: bool = False
-) -> CheapestFlow:
-    """The flow int64[k] along each arc by edge, with potentials of the residual network. If there are none, as the flow
-    is not a cheapest one, whoever proves the flow finds that. Raises `Cancelled`."""
+def _potentials_of(problem: Problem, flow: UnitArray, control: Control) -> UnitArray:
+    """int64[n_vertices]: potentials of the residual network. If there are none, as the flow is not a cheapest one,
+    whoever proves the flow finds that. Raises `Cancelled`."""
     ahead, back = flow < problem.capacity, flow > 0
     tail = np.concatenate([problem.tail[ahead], problem.head[back]])
     head = np.concatenate([problem.head[ahead], problem.tail[back]])
     cost = np.concatenate([problem.cost[ahead], -problem.cost[back]])
     found, _ = potentials(problem.n_vertices, tail, head, cost, control)
-    found -= found[-2]
-    return CheapestFlow(problem.flow_of_edges(network, flow), found[:-2], int(found[-1]), by_solver)
+    return found
+
+
+def of_arcs(
+    network: Network, problem: Problem, flow: UnitArray, potential: UnitArray, *, by_solver: bool = False
+) -> CheapestFlow:
+    """The flow int64[k] along each arc by edge, with its potentials int64[n_vertices]."""
+    potential = potential - potential[-2]
+    return CheapestFlow(problem.flow_of_edges(network, flow), potential[:-2], int(potential[-1]), by_solver)

@@ -105,7 +105,7 @@ def test_random_networks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_few_units_need_no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eight trucks through a long network took OR-tools 15 s; amounts in hundredths are no more units."""
+    """Eight trucks through a long network took OR-tools 14 s; amounts in hundredths are no more units."""
     rng, width, length = np.random.default_rng(1), 6, 400
     step = np.repeat(np.arange(length - 1) * width, 2 * width)
     tail, head = step + rng.integers(0, width, len(step)), step + width + rng.integers(0, width, len(step))
