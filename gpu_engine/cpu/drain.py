@@ -5,8 +5,9 @@ incremental search between what is left of both (`gpu_engine.cpu.ibfs`). Elsewhe
 (`gpu_engine.cpu.smallcut`). If either gives up, the pseudoflow algorithm does the rest, from the side that has the
 tighter bound: there the minimum cut is expected, and what cannot pass it is found to be stuck with little work. In long
 and narrow networks push-relabel goes first (`gpu_engine.cpu.push_relabel`), in their repairs as well, and in thin ones
-where it does not come on, again after a while; where both sides fan out as trees do, the incremental search. Where few
-paths can exist and the attempt takes long, push-relabel is tried, then the incremental search, then the attempt again.
+where it does not come on, again after a while; where both sides fan out as trees do, or stand in parts of a shallow
+network that few arcs join, the incremental search. Where few paths can exist and the attempt takes long, push-relabel
+is tried, then the incremental search, then the attempt again.
 """
 
 from typing import Final
@@ -16,6 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gpu_engine.cpu import greedy, ibfs
+from gpu_engine.cpu.budget import MORE_SHARE, Budget, are_few, budget_for, widths
 from gpu_engine.cpu.ibfs import Forests
 from gpu_engine.cpu.pseudoflow import (
     CANCEL,
@@ -30,16 +32,7 @@ from gpu_engine.cpu.pseudoflow import (
 from gpu_engine.cpu.push_relabel import push_excess
 from gpu_engine.cpu.reach import Reach, list_ends
 from gpu_engine.cpu.scratch import Scratch
-from gpu_engine.cpu.smallcut import (
-    GAVE_UP,
-    MORE_SHARE,
-    SOURCE_CUT,
-    Budget,
-    are_few,
-    attempt,
-    budget_for,
-    narrow_capacity,
-)
+from gpu_engine.cpu.smallcut import GAVE_UP, SOURCE_CUT, attempt
 from gpu_engine.engine import Control
 from gpu_engine.networks.network import Network
 from gpu_engine.types import BoolArray, UnitArray
@@ -57,6 +50,9 @@ STANDING_CLOSE: Final = 8
 MATCHED_SIZES: Final = 8.0
 """The incremental search that follows it, or that is tried in a network that fans out, may scan so many sizes of the
 network (n + arcs)."""
+
+PARTED_SIZES: Final = 1.25
+"""What it may scan where few arcs join parts of a shallow network: it looks at all of either part once, and ends."""
 
 PUSHED_SIZES: Final = 8.0
 """What push-relabel may scan of a network that is long and narrow."""
@@ -176,9 +172,9 @@ def move_excess(
         if ibfs.search(flow, forests, side, MATCHED_SIZES * size, slots):
             return True
         return slots[CANCEL] == 0 and run(flow, forest, side, begin == BEHIND, 0.0, False, False, slots)
-    capacity = narrow_capacity(flow)
+    capacities = widths(flow)
     less_behind = begin == BEHIND or (begin == EITHER and ends.down < ends.up)
-    attempted = attempt(flow, reach, ends, budget_for(flow, ends, capacity, repair), slots)
+    attempted = attempt(flow, reach, ends, budget_for(flow, ends, capacities, repair), slots)
     unsettled = attempted.kind == GAVE_UP and slots[CANCEL] == 0
     if unsettled and narrow:
         done = run(flow, forest, side, less_behind, BRIEFLY * size, False, True, slots)
@@ -187,17 +183,17 @@ def move_excess(
         return done
     if attempted.narrow and not repair:
         slots[NARROW] = 1
-    elif unsettled and not repair and not attempted.fanned and are_few(ends, capacity, False):
+    elif unsettled and not repair and not attempted.fanned and are_few(ends, capacities.narrow, False):
         if run(flow, forest, side, less_behind, BRIEFLY * size, False, True, slots):
             return True
         if slots[CANCEL] == 0 and ibfs.search(flow, forests, side, MATCHED_SIZES * size, slots):
             return True
-        more = Budget(MORE_SHARE * size, MORE_SHARE * size, False)
+        more = Budget(MORE_SHARE * size, MORE_SHARE * size, False, False, False)
         attempted = attempt(flow, reach, list_ends(flow, reach), more, slots)
     if slots[CANCEL] != 0:
         return False
-    if attempted.kind == GAVE_UP and attempted.fanned and not repair:
-        if ibfs.search(flow, forests, side, MATCHED_SIZES * size, slots):
+    if attempted.kind == GAVE_UP and (attempted.fanned or attempted.shallow) and not repair:
+        if ibfs.search(flow, forests, side, (MATCHED_SIZES if attempted.fanned else PARTED_SIZES) * size, slots):
             return True
         if slots[CANCEL] != 0:
             return False

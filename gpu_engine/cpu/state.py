@@ -23,7 +23,7 @@ class CpuFlowState(ForkableState):
     source_side: BoolArray
     cold_arcs_scanned: int = 0
     narrow: bool = False
-    """The last solve from zero has found the network long and narrow (`gpu_engine.cpu.smallcut.LONG`)."""
+    """The last solve from zero has found the network long and narrow (`gpu_engine.cpu.budget.LONG`)."""
     touched: list[EdgeArray] = field(default_factory=list)
     """Edge rows changed since the last solve; away from their ends all is settled."""
     touched_nbytes: int = 0

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from gpu_engine.cpu.budget import Allowance
 from gpu_engine.cpu.pseudoflow import ARCS_SCANNED, CANCEL, PUSHES, Index, Pseudoflow
 from gpu_engine.cpu.reach import DEAD, Reach, begin, follow
 from gpu_engine.cpu.smallcut import GAVE_UP, MET, augment, meet
@@ -63,8 +64,9 @@ def search_pair(
         if ahead.end == 0:
             kind = UNLIMITED
             break
-        found = meet(flow, reach, ahead, behind, epoch, limit - work, np.inf, bounds, False, slots)
-        kind, ahead, behind, met, _, _, steps = found
+        allowance = Allowance(limit - work, np.inf, False, 0.0, 0.0, -1.0)
+        found = meet(flow, reach, ahead, behind, epoch, allowance, bounds, False, slots)
+        kind, ahead, behind, met, _, _, steps, _ = found
         work += steps
         if kind == MET:
             noted, steps = join_noted(flow, reach, log, noted, met, epoch, limit - work, slots)

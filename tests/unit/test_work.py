@@ -146,9 +146,65 @@ def clusters(seed: int) -> EdgeList:
 
 
 def test_few_paths_of_many_lengths_take_few_sizes() -> None:
-    """A phase for each length took eight to ten."""
+    """A phase for each length took eight to ten, and trees push over half of all arcs."""
     found = [size_and_counters(clusters(seed)) for seed in range(3)]
     assert all(counters["arcs_scanned"] < 6 * size for size, counters in found)
+    assert all(counters["pushes"] < 0.1 * size for size, counters in found)
+
+
+def parts(seed: int, links: int) -> EdgeList:
+    """Two dense random parts of 4,096 vertices, with few links from the first to the second; 64 sources and sinks."""
+    rng, n, q, first = np.random.default_rng(seed), 4096, 64, 4096 * np.arange(2)[:, None]
+    inside = [first + rng.integers(0, n, (2, 4 * n)) for _ in range(2)]
+    across = rng.integers(0, n, links), n + rng.integers(0, n, links)
+    near, far = rng.permutation(n)[:q], n + rng.permutation(n)[:q]
+    tail = np.concatenate([inside[0].ravel(), across[0], np.full(q, 2 * n), far])
+    head = np.concatenate([inside[1].ravel(), across[1], near, np.full(q, 2 * n + 1)])
+    capacity = np.concatenate([rng.integers(1, 101, 8 * n + links), np.full(2 * q, 800)])
+    return EdgeList(2 * n + 2, tail.astype(np.int32), head.astype(np.int32), capacity, source=2 * n, sink=2 * n + 1)
+
+
+def test_parts_that_few_links_join_are_looked_at_once_or_twice() -> None:
+    """Trees that flood either part took 3 to 6."""
+    found = [size_and_counters(parts(seed, links)) for seed in range(3) for links in (5, 40)]
+    assert all(counters["arcs_scanned"] < 2.5 * size for size, counters in found)
+
+
+def layered(width: int, layers: int, seed: int) -> EdgeList:
+    """Layers with four edges of 1 from each vertex to random ones of the next layer, and an edge of 1 at each end."""
+    rng, n = np.random.default_rng(seed), width * layers
+    tail = np.repeat(np.arange(n - width), 4)
+    head = (tail // width + 1) * width + rng.integers(0, width, len(tail))
+    ends = np.arange(width)
+    tail = np.concatenate([tail, np.full(width, n), n - width + ends]).astype(np.int32)
+    head = np.concatenate([head, ends, np.full(width, n + 1)]).astype(np.int32)
+    return EdgeList(n + 2, tail, head, np.ones(len(tail), np.int64), source=n, sink=n + 1)
+
+
+@pytest.mark.parametrize(("width", "layers"), [(1000, 6), (1000, 10)])
+def test_equal_capacities_take_few_phases(width: int, layers: int) -> None:
+    """Trees pushed each unit by itself: 0.5 to 0.9 sizes of pushes."""
+    for seed in range(3):
+        size, counters = size_and_counters(layered(width, layers, seed))
+        assert counters["pushes"] < 0.4 * size
+        assert counters["arcs_scanned"] < 5 * size
+
+
+def test_equal_capacities_of_one_way_layers_are_pushed_in_one_pass() -> None:
+    """Trees pushed each unit by itself: 0.38 sizes of pushes."""
+    size, counters = size_and_counters(layered(200, 200, 1))
+    assert counters["pushes"] < 0.3 * size
+
+
+def test_ladders_are_given_up_by_searches_from_both_ends() -> None:
+    """Each path went along the whole ladder, and no vertex was relabelled."""
+    rng, n = np.random.default_rng(1), 20_000
+    along, rungs = np.arange(n - 1), np.arange(n)
+    tail = np.concatenate([along, n + along, rungs]).astype(np.int32)
+    head = np.concatenate([along + 1, n + along + 1, n + rungs]).astype(np.int32)
+    edges = EdgeList(2 * n, tail, head, rng.integers(1, 31, len(tail)), source=0, sink=2 * n - 1)
+    _, counters = size_and_counters(edges)
+    assert counters["relabels"] > 0
 
 
 def test_point_to_point_on_roads_looks_at_part_of_them() -> None:
