@@ -9,6 +9,7 @@ from typing import Any, TextIO
 import structlog
 from structlog.typing import EventDict, Processor
 
+from service.telemetry.outlet import Outlet
 from service.telemetry.redaction import redact
 
 
@@ -16,7 +17,7 @@ class Lines:
     """Writes the lines of this process to where a handler writes. One that cannot be written is lost: the service goes
     on without it."""
 
-    def __init__(self, handler: "logging.StreamHandler[TextIO]", *_: Any) -> None:
+    def __init__(self, handler: "logging.StreamHandler[Outlet]", *_: Any) -> None:
         self._handler = handler
 
     def info(self, line: str) -> None:
@@ -62,7 +63,14 @@ def configure(process: str, level: int = logging.INFO) -> None:
         if pretty
         else [structlog.processors.format_exc_info, redact, structlog.processors.JSONRenderer()]
     )
-    handler = logging.StreamHandler(stderr)
+
+    def lines_lost(number: int) -> str:
+        event: Any = {"event": "lines_lost", "lines": number}
+        for processor in [*shared, *ending]:
+            event = processor(None, "warning", event)
+        return f"{event}\n"
+
+    handler = logging.StreamHandler(Outlet(stderr, lines_lost))
     structlog.configure(
         processors=[*shared, *ending],
         logger_factory=partial(Lines, handler),
