@@ -8,10 +8,12 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from service import redis_address
 
 PREFIX: Final = "HEADRACE_"
 READ_ELSEWHERE: Final = frozenset(
@@ -34,8 +36,6 @@ MOST_AT_ONCE: Final = 1024
 
 LONGEST_S: Final = 315_360_000
 """Ten years: Redis refuses to keep what expires in some million."""
-
-REDIS_SCHEMES: Final = ("redis", "rediss", "unix")
 
 REDIS_USER = "headrace"
 """The user of the embedded server that the service is: see `service.host.redis_acl`."""
@@ -206,7 +206,9 @@ def read_settings(**given: Any) -> Settings:
     if settings.tls_key is not None and settings.tls_cert is None:
         raise SettingsError("HEADRACE_TLS_KEY is set and HEADRACE_TLS_CERT is not: nothing would be encrypted")
     if settings.redis_url is not None:
-        _check_redis_url(settings.redis_url)
+        reason = redis_address.fault(settings.redis_url)
+        if reason is not None:
+            raise SettingsError(f"REDIS_URL, HEADRACE_REDIS_URL or --redis-url {reason}")
     return settings
 
 
@@ -238,18 +240,6 @@ def _refuse_clipped(settings: Settings) -> None:
         raise SettingsError(
             f"HEADRACE_MAX_JSON_BYTES is more than HEADRACE_MAX_BODY_BYTES, which is {settings.max_body_bytes}"
         )
-
-
-def _check_redis_url(url: str) -> None:
-    """Raise `SettingsError` for what no client of Redis takes. The URL is not told: it may have a password."""
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in REDIS_SCHEMES and (parts.scheme == "unix" or parts.port != 0)
-    except ValueError:  # its port is no number, or out of range
-        usable = False
-    if not usable:
-        told = "REDIS_URL, HEADRACE_REDIS_URL or --redis-url is no address of a Redis server"
-        raise SettingsError(f"{told}: say redis://HOST:PORT, rediss://HOST:PORT or unix:///PATH")
 
 
 def refuse_unknown(variables: Iterable[str]) -> None:

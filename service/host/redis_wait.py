@@ -1,5 +1,6 @@
 """What a start wants of a Redis that somebody else runs: that it answers in time, and is one that can serve."""
 
+import ssl
 import threading
 import time
 from contextlib import closing
@@ -46,7 +47,7 @@ def await_redis(settings: Settings, stop: threading.Event) -> None:
             except NoPermissionError:
                 return  # it has answered
             except redis.RedisError as error:
-                if isinstance(error, AuthenticationError) or not is_away(error):
+                if isinstance(error, AuthenticationError) or not is_away(error) or _is_refused_tls(error):
                     raise CannotServe(f"{where} refuses: {error}") from None
                 if settings.redis_wait_s is None:
                     return
@@ -54,3 +55,13 @@ def await_redis(settings: Settings, stop: threading.Event) -> None:
                     waited = f"for {settings.redis_wait_s:g} s (HEADRACE_REDIS_WAIT_S)"
                     raise CannotServe(f"{where} has not answered {waited}: {error}") from None
                 stop.wait(PAUSE_S)
+
+
+def _is_refused_tls(error: BaseException | None) -> bool:
+    """Whether one side does not take the other's certificate or version, which no waiting changes. A server that ends
+    while it is asked closes its connections, and has refused nothing."""
+    while error is not None:
+        if isinstance(error, ssl.SSLError):
+            return not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError | ssl.SSLSyscallError)
+        error = error.__context__
+    return False

@@ -17,6 +17,9 @@ KEY: Final = re.compile(r"(h[rs]_[0-9a-f]{12}_)[A-Za-z0-9_-]+")
 USER: Final = re.compile(r"://[^/:]*:")
 """The part of a URL before its password. No match reaches into the next "://", so a search is linear."""
 
+OPTION: Final = re.compile(r"([?&](?:ssl_)?password=)[^&\s]+")
+"""A password among the options of a URL."""
+
 WORDS: Final = re.compile(r"(\s+)")
 
 
@@ -29,6 +32,8 @@ def redacted(text: str) -> str:
         words = WORDS.split(text)
         last = _without_password(words.pop(), is_whole=left_out <= 0)
         text = "".join([*map(_without_password, words), last])
+    if "password=" in text:
+        text = OPTION.sub(r"\1***", text)
     if "hr_" in text or "hs_" in text:
         text = KEY.sub(r"\1***", text)
     return text if left_out <= 0 else f"{text}... ({left_out} characters left out)"

@@ -19,6 +19,8 @@ from headrace import Client, ConnectionFailed, Retry
 
 from service.api.http import tls
 from service.api.http.server import config
+from service.host.redis_wait import await_redis
+from service.host.refusal import CannotServe
 from service.settings import Settings
 from service.store.api_keys import ApiKeys, Scope
 from service.store.connection import connect
@@ -257,3 +259,14 @@ def test_redis_over_tls(certificate: tuple[Path, Path], tls_port: int) -> None:
     refused = pytest.raises(redis.ConnectionError, match="CERTIFICATE_VERIFY_FAILED")
     with contextlib.closing(connect(Settings(redis_url=address))) as stranger, refused:
         stranger.ping()
+
+
+def test_a_redis_whose_certificate_is_not_taken_is_not_waited_for(
+    certificate: tuple[Path, Path], tls_port: int, tmp_path: Path
+) -> None:
+    """All processes were started, and waited for ever."""
+    url = f"rediss://127.0.0.1:{tls_port}/0"
+    never = threading.Event()
+    with pytest.raises(CannotServe, match=rf"^the Redis at {url} refuses: .*CERTIFICATE_VERIFY_FAILED"):
+        await_redis(Settings(data_dir=tmp_path, redis_url=url, redis_wait_s=60), never)
+    await_redis(Settings(data_dir=tmp_path, redis_url=f"{url}?ssl_ca_certs={certificate[0]}", redis_wait_s=0), never)

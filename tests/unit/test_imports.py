@@ -26,6 +26,9 @@ STARTING = ("service.cli", "service.host", "service.cluster")
 """What starts the others."""
 RUNNING = ("service.worker", "service.api")
 """The two kinds of process. They meet in Redis only."""
+OTHERS = tuple(
+    f"service.{name}" for name in ("protocol", "telemetry", "models", "store", "queue", "webhooks", "errors")
+)
 CORE = ("types", "errors", "footprint", "networks", "text", "checks")
 
 FORBIDDEN: Mapping[str, tuple[str, ...]] = {
@@ -39,7 +42,8 @@ FORBIDDEN: Mapping[str, tuple[str, ...]] = {
     "gpu_engine.cuda": ("gpu_engine.formats",),  # edge flows are derived on the host, by the CPU engine
     "service.protocol": ("service", "gpu_engine", "redis", *WEB),
     "service.errors": ("service", "redis", *WEB),
-    "service.settings": ("service", "gpu_engine", "redis", *WEB),
+    "service.settings": (*RUNNING, *STARTING, *OTHERS, "gpu_engine", "redis", *WEB),
+    "service.redis_address": ("service", "gpu_engine", "redis", *WEB),
     "service.telemetry": (*RUNNING, *STARTING, "service.queue", "service.store", "gpu_engine", "redis", *WEB),
     "service.models": (*RUNNING, *STARTING, "service.queue", "redis", *SOLVING),
     "service.store": (*RUNNING, *STARTING, "service.models", "service.queue", *SOLVING, *WEB),

@@ -22,7 +22,7 @@ def seconds_of(call: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
-@pytest.mark.parametrize("piece", [*ATTACKS, "hr_0123456789ab_"])
+@pytest.mark.parametrize("piece", [*ATTACKS, "hr_0123456789ab_", "?ssl_password="])
 @pytest.mark.parametrize("end", ["", " ", "@", " @", "\n"])
 def test_redaction_is_linear(piece: str, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "LONGEST", 1 << 20)  # or the cut would hide what is slow
@@ -40,6 +40,7 @@ def test_redaction_is_linear(piece: str, end: str, monkeypatch: pytest.MonkeyPat
         ("http://a/b,redis://app:p4ss@host", "http://a/b,redis://app:***@host"),
         ("x://y\tredis://app:p4ss@host\nz@w", "x://y\tredis://app:***@host\nz@w"),
         ("no@url redis://host:6379 a@b", "no@url redis://host:6379 a@b"),
+        ("rediss://h/0?db=1&password=p4ss@w&ssl_password=p?4 @x", "rediss://h/0?db=1&password=***&ssl_password=*** @x"),
         ("redis://app:@host", "redis://app:@host"),
         ("unix://headrace@/run/x.sock", "unix://headrace@/run/x.sock"),
         ("http://127.0.0.1:8080/docs", "http://127.0.0.1:8080/docs"),
@@ -56,7 +57,7 @@ def test_passwords_in_urls(text: str, left: str) -> None:
 @pytest.mark.parametrize("shown", range(1, 60))
 def test_a_secret_that_is_cut_through_stays_secret(shown: int) -> None:
     """Wherever the cut falls, no part of a password or of a key is left."""
-    for text in (f"redis://app:{40 * 'Q'}@host", f"hr_0123456789ab_{43 * 'Q'}"):
+    for text in (f"redis://app:{40 * 'Q'}@host", f"redis://h?password={40 * 'Q'}", f"hr_0123456789ab_{43 * 'Q'}"):
         assert "Q" not in redacted((LONGEST - shown) * " " + text)
 
 

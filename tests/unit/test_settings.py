@@ -1,11 +1,13 @@
 """A variable that is only almost a setting stops the start: a door left open by a misspelt name is noticed at once."""
 
+import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis.connection import parse_url
@@ -13,7 +15,9 @@ from typer.testing import CliRunner
 
 from service.cli.main import app
 from service.host.supervisor import environment_of
+from service.redis_address import FILES, OPTIONS, TLS_OPTIONS
 from service.settings import READ_ELSEWHERE, Settings, SettingsError, overruled_redis, read_settings, refuse_unknown
+from service.store.connection import connect, connect_async, connect_listeners
 
 ROOT = Path(__file__).parents[2]
 WORD = re.compile(r"\bHEADRACE_([A-Z][A-Z0-9_]*)")
@@ -171,6 +175,57 @@ def test_what_is_no_address_of_a_redis_server_starts_nothing(url: str, tmp_path:
 )
 def test_addresses_of_redis_servers(url: str) -> None:
     assert read_settings(redis_url=url).redis_location == url
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("redis://h/cache", "a database that is no number: say it as in redis://HOST:PORT/0"),  # was database 0
+        ("redis://h/0/x", "a database that is no number"),
+        ("rediss://h/0?ssl_ca_cert=/ca.pem", "'ssl_ca_cert' that is none of an address: did you mean ssl_ca_certs?"),
+        ("redis://h?family=0", "'family' that is none of an address: there are db, username"),
+        ("redis://h?decode_responses=True", "that is none of an address"),
+        ("redis://h?protocol=3", "that is none of an address"),
+        ("redis://h?max_connections=3", "that is none of an address"),
+        ("redis://h?Secret-Word=3", "has an option that is none of an address"),
+        ("redis://h?ssl_ca_certs=/ca.pem", "'ssl_ca_certs', which is for rediss://"),
+        ("rediss://h?ssl_cert_reqs=None", "'ssl_cert_reqs' whose value is out of its form"),
+        ("rediss://h?ssl_check_hostname=", "'ssl_check_hostname' whose value is out of its form"),
+        ("redis://h?db=two", "'db' whose value is out of its form"),
+        ("rediss://h?ssl_ca_certs=/nowhere/ca.pem", "'ssl_ca_certs' with a file that cannot be read: /nowhere/ca.pem"),
+        ("redis://:p@ss:w/d#x?@h:6379", "is no address of a Redis server: say redis://HOST:PORT"),
+        ("redis://:12#w@h:6379", "%23 for #"),
+    ],
+)
+def test_what_no_client_of_redis_heeds_in_an_address_starts_nothing(url: str, told: str, tmp_path: Path) -> None:
+    """It was passed over, ended in a traceback, or kept every answer away."""
+    for words in (["serve"], ["keys", "list"]):
+        done = CliRunner(env={"REDIS_URL": url}).invoke(app, [*words, "--data-dir", str(tmp_path / "data")])
+        assert (done.exit_code, done.output.count("\n")) == (2, 1)
+        assert told in done.output
+        assert url not in done.output
+        assert "Secret-Word" not in done.output
+
+
+def test_options_of_an_address_are_those_of_both_clients(tmp_path: Path) -> None:
+    """Of workers and of API processes, with the types that they take."""
+    (tmp_path / "pem").touch()
+    values = dict.fromkeys(FILES, str(tmp_path / "pem")) | {
+        "ssl_cert_reqs": "none",
+        "db": "3",
+        "ssl_min_version": "771",
+    }
+    values |= {"health_check_interval": "5", "socket_connect_timeout": "2.5", "socket_keepalive": "yes"}
+    values |= {"ssl_check_hostname": "false", "username": "u", "password": "p%40", "client_name": "c"}
+    values |= {"ssl_password": "s", "ssl_ciphers": "HIGH"}
+    assert values.keys() == {*OPTIONS, *TLS_OPTIONS}
+    settings = read_settings(redis_url="rediss://h/1?" + "&".join(f"{name}={value}" for name, value in values.items()))
+    with contextlib.closing(connect(settings)) as client:
+        pools: list[Any] = [client.connection_pool]
+        pools += [client_of(settings).connection_pool for client_of in (connect_async, connect_listeners)]
+        for pool in pools:
+            connection = pool.make_connection()
+            assert (connection.db, connection.password, connection.port) == (3, "p@", 6379)
 
 
 @pytest.mark.parametrize("folder", ["C#", "what?db=3", "50%25 off", "two\nlines", "with blank", "a@b:c", "Straße"])

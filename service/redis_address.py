@@ -1,0 +1,78 @@
+"""What the address of a Redis server says: where it is, its database, and how TLS is spoken with it.
+
+The client library takes any argument of its connections as an option, leaves a database out that is no number, and
+ends in a traceback, or in no answer at all, by options that the service does not know of. The address is told to
+nobody, as it may have a password.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Final
+from urllib.parse import parse_qsl, urlsplit
+
+SCHEMES: Final = ("redis", "rediss", "unix")
+FORMS: Final = "say redis://HOST:PORT, rediss://HOST:PORT or unix:///PATH"
+ESCAPES: Final = "in a password %40 stands for @, %3A for :, %2F for /, %3F for ?, %23 for # and %25 for %"
+
+NUMBER: Final = r"\d{1,9}"
+SECONDS: Final = r"\d{1,9}(\.\d*)?"
+TRUTH: Final = "(?i:true|false|yes|no|[tfyn10])"
+ANY: Final = ".+"
+
+OPTIONS: Final[Mapping[str, str]] = {
+    "db": NUMBER,
+    "username": ANY,
+    "password": ANY,
+    "client_name": ANY,
+    "health_check_interval": NUMBER,
+    "socket_connect_timeout": SECONDS,
+    "socket_keepalive": TRUTH,
+}
+"""What may stand behind the "?", and the form of its value."""
+
+FILES: Final = ("ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile")
+
+TLS_OPTIONS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(FILES, ANY),
+    "ssl_password": ANY,
+    "ssl_cert_reqs": "none|optional|required",
+    "ssl_check_hostname": TRUTH,
+    "ssl_ciphers": ANY,
+    "ssl_min_version": NUMBER,
+}
+"""The same of `rediss` alone."""
+
+
+def fault(url: str) -> str | None:
+    """Why this is no address of a Redis server that the service can use; None if it is one."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in SCHEMES and (parts.scheme == "unix" or parts.port != 0)
+    except ValueError:  # its port is no number, or out of range
+        usable = False
+    if not usable or parts.fragment:
+        return f"is no address of a Redis server: {FORMS}; {ESCAPES}"
+    if parts.scheme != "unix" and re.fullmatch(f"/?|/{NUMBER}", parts.path) is None:
+        return f"has a database that is no number: say it as in redis://HOST:PORT/0; {ESCAPES}"
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        if reason := _fault_of_option(name, value, parts.scheme == "rediss"):
+            return reason
+    return None
+
+
+def _fault_of_option(name: str, value: str, tls: bool) -> str | None:
+    known = {**OPTIONS, **TLS_OPTIONS}
+    if name not in known:
+        near = get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        shown = f" {name!r}" if re.fullmatch("[a-z_]{1,40}", name) else ""
+        return f"has an option{shown} that is none of an address: {hint}"
+    if name in TLS_OPTIONS and not tls:
+        return f"has the option {name!r}, which is for rediss://: nothing would be encrypted"
+    if re.fullmatch(known[name], value) is None:
+        return f"has an option {name!r} whose value is out of its form"
+    if name in FILES and not os.access(value, os.R_OK):
+        return f"has the option {name!r} with a file that cannot be read: {value[:200]}"
+    return None
