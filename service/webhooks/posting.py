@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,10 +11,13 @@ import httpcore
 import httpx
 
 from service.webhooks.metered import Metered
-from service.webhooks.targets import Forbidden, Names, address_of, checked_url, host_of
+from service.webhooks.targets import Forbidden, Names, addresses_of, checked_url, host_of
 
 TRY_S: Final = 15.0
 """Time for one try, from the name's resolution to the head of the answer. Its body is never read."""
+
+CONNECT_S: Final = 4.0
+"""Time for a connection, where the host has a further address that is tried behind it."""
 
 FAILURES: Final = (
     httpcore.NetworkError,
@@ -73,7 +77,7 @@ class Poster:
 
     async def _post(self, text: str, body: str, headers: Mapping[str, str]) -> Outcome:
         url = checked_url(text, self._trusted)
-        address = await address_of(url, self._trusted, self._names)
+        addresses = await addresses_of(url, self._trusted, self._names)
         content = body.encode()
         own = {
             "Host": url.netloc.decode("ascii"),
@@ -82,13 +86,21 @@ class Poster:
             "User-Agent": "Headrace",
             "Connection": "close",
         }
+        for address in addresses[:-1]:
+            with suppress(httpcore.ConnectError, httpcore.ConnectTimeout):  # nothing was sent
+                return await self._post_to(address, url, content, [*own.items(), *headers.items()], CONNECT_S)
+        return await self._post_to(addresses[-1], url, content, [*own.items(), *headers.items()], None)
+
+    async def _post_to(
+        self, address: str, url: httpx.URL, content: bytes, headers: list[tuple[str, str]], connect_s: float | None
+    ) -> Outcome:
         target = httpcore.URL(scheme=url.raw_scheme, host=address.encode(), port=url.port, target=url.raw_path)
         async with self._http.stream(
             "POST",
             target,
-            headers=[*own.items(), *headers.items()],
+            headers=headers,
             content=content,
-            extensions={"sni_hostname": host_of(url)},
+            extensions={"sni_hostname": host_of(url), "timeout": {"connect": connect_s}},
         ) as response:
             status = response.status
         return Outcome(status, None if 200 <= status < 300 else f"answered {status}")

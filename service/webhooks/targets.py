@@ -14,6 +14,9 @@ import httpx
 
 MAX_URL_CHARS: Final = 2048
 
+FEW_ADDRESSES: Final = 3
+"""Of one host that are tried, one after the other: a machine may be down, or IPv6 lead nowhere."""
+
 LOOKUPS: Final = 2
 """Names that are resolved at a time: fewer than an event loop has threads for, which connections to Redis need too."""
 
@@ -93,15 +96,19 @@ def host_of(url: httpx.URL) -> str:
     return url.host.lower().rstrip(".")
 
 
-async def address_of(url: httpx.URL, trusted: Collection[str], names: Names) -> str:
-    """An address of the host, after all that it has were looked at. Raises `Forbidden`, OSError or UnicodeError."""
+async def addresses_of(url: httpx.URL, trusted: Collection[str], names: Names) -> list[str]:
+    """`FEW_ADDRESSES` of the host at most, after all that it has were looked at, the first of each family first.
+
+    Raises `Forbidden`, OSError or UnicodeError.
+    """
     host = host_of(url)
     addresses = await names.resolve(host, url.port or (443 if url.scheme == "https" else 80))
     if not addresses:
         raise OSError(f"{host} has no address")
     if host not in trusted:
         _refuse_private(addresses, must_be_addresses=True)
-    return addresses[0]
+    others = [address for address in addresses if (":" in address) != (":" in addresses[0])]
+    return list(dict.fromkeys([addresses[0], *others[:1], *addresses]))[:FEW_ADDRESSES]
 
 
 def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:

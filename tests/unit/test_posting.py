@@ -5,13 +5,16 @@ import itertools
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import Any
 
+import httpcore
 import pytest
 
 from service.webhooks import posting
 from service.webhooks.metered import MAX_HEAD_BYTES, READ_BYTES
 from service.webhooks.posting import Outcome, Poster
+from service.webhooks.targets import Names
 from tests.receiver import Network
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -26,9 +29,14 @@ ENDLESS = {
 }
 
 
-def post(network: Network, url: str = "https://127.0.0.1/hook") -> Outcome:
+def post(
+    network: Network,
+    url: str = "https://127.0.0.1/hook",
+    trusted: Collection[str] = ("127.0.0.1",),
+    names: Names | None = None,
+) -> Outcome:
     async def run() -> Outcome:
-        poster = Poster({"127.0.0.1"}, network=network)
+        poster = Poster(trusted, names=names, network=network)
         try:
             return await poster.post(url, "{}", {})
         finally:
@@ -104,6 +112,56 @@ def dripping(request: pytest.FixtureRequest) -> Iterator[str]:
         thread.start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
         thread.join()
+
+
+class _Listed(Names):
+    """Names that stand for certain addresses."""
+
+    def __init__(self, *addresses: str) -> None:
+        super().__init__()
+        self._addresses = addresses
+
+    async def resolve(self, host: str, port: int) -> list[str]:
+        return [*self._addresses]
+
+
+class _Away(Network):
+    """Connects to one address alone: the others refuse, or never answer."""
+
+    def __init__(self, there: str, *, silent: bool) -> None:
+        super().__init__([OK + b"\r\n"])
+        self.tried: list[str] = []
+        self._there = there
+        self._silent = silent
+
+    async def connect_tcp(self, host: str, port: int, *more: Any, **options: Any) -> Network:
+        self.tried.append(host)
+        if host == self._there:
+            return await super().connect_tcp(host, port, *more, **options)
+        if self._silent and more[0] is not None:  # a time to connect in
+            raise httpcore.ConnectTimeout
+        raise httpcore.ConnectError
+
+
+@pytest.mark.parametrize("silent", [False, True])
+@pytest.mark.parametrize(
+    ("addresses", "tried"),
+    [
+        (["::1", "127.0.0.1"], ["::1", "127.0.0.1"]),  # IPv6 leads nowhere
+        (["::1", "::2", "::3", "127.0.0.1", "127.0.0.2"], ["::1", "127.0.0.1"]),
+        (["127.0.0.2", "127.0.0.1"], ["127.0.0.2", "127.0.0.1"]),
+        (["127.0.0.1", "127.0.0.2"], ["127.0.0.1"]),
+        (["127.0.0.2", "127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.1"], ["127.0.0.2", "127.0.0.3", "127.0.0.4"]),
+    ],
+)
+def test_a_further_address_is_tried_where_one_takes_no_connection(
+    addresses: list[str], tried: list[str], silent: bool
+) -> None:
+    network = _Away("127.0.0.1", silent=silent)
+    outcome = post(network, "https://hooks/", {"hooks"}, _Listed(*addresses))
+    assert network.tried == tried
+    assert outcome.arrived == (tried[-1] == "127.0.0.1")
+    assert outcome.arrived or str(outcome.error).startswith("ConnectError")
 
 
 def test_a_head_that_drips_is_given_up_in_time(dripping: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from service.webhooks import posting, targets
 from service.webhooks.posting import Outcome, Poster
-from service.webhooks.targets import LOOKUPS, Forbidden, Names, address_of, checked_url, hosts_of, is_public
+from service.webhooks.targets import LOOKUPS, Forbidden, Names, addresses_of, checked_url, hosts_of, is_public
 from tests.receiver import Network, receiving
 
 PRIVATE = (
@@ -57,7 +57,7 @@ def test_public_addresses_are_let_pass(text: str) -> None:
 @pytest.mark.parametrize("host", ["0", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "localhost"])
 def test_other_forms_are_judged_by_what_they_resolve_to(host: str) -> None:
     with pytest.raises((Forbidden, OSError)):
-        asyncio.run(address_of(checked_url(f"https://{host}/", ()), (), Names()))
+        asyncio.run(addresses_of(checked_url(f"https://{host}/", ()), (), Names()))
 
 
 def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
@@ -78,7 +78,7 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
 def test_a_name_is_judged_by_all_its_addresses(monkeypatch: pytest.MonkeyPatch, addresses: tuple[str, ...]) -> None:
     resolving(monkeypatch, *addresses)
     with pytest.raises((Forbidden, OSError)):
-        asyncio.run(address_of(httpx.URL("https://example.com/"), (), Names()))
+        asyncio.run(addresses_of(httpx.URL("https://example.com/"), (), Names()))
 
 
 def test_names_that_never_resolve_leave_threads_for_others(monkeypatch: pytest.MonkeyPatch) -> None:

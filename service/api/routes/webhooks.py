@@ -29,7 +29,7 @@ from service.models.webhooks import (
 from service.store.feed.record import TYPES
 from service.store.hooks.asked import Asked
 from service.store.hooks.record import Delivery, Webhook, new_secret
-from service.webhooks.targets import Forbidden, address_of, checked_url, hosts_of
+from service.webhooks.targets import Forbidden, addresses_of, checked_url, hosts_of
 
 router = APIRouter(prefix="/v1/webhooks", tags=["feed"], responses=PROBLEMS)
 
@@ -210,7 +210,7 @@ async def _check_target(backend: Backend, text: str) -> None:
     try:
         url = checked_url(text, trusted)
         async with asyncio.timeout(RESOLVE_S):
-            await address_of(url, trusted, backend.names)
+            await addresses_of(url, trusted, backend.names)
     except Forbidden as error:
         raise ServiceError("invalid_body", f"url: {error}", field="/url") from None
     except (OSError, UnicodeError):  # which TimeoutError is as well
