@@ -49,6 +49,7 @@ FIRST_RETRY_S: Final = 5.0
 RETRY_FACTOR: Final = 4.0
 LONGEST_RETRY_S: Final = 24 * 3600.0
 JITTER: Final = 0.2
+MOST_DELAY_S: Final = LONGEST_RETRY_S * (1 + JITTER)
 GONE: Final = 410
 
 log = structlog.get_logger("headrace.api")
@@ -131,7 +132,7 @@ class Courier:
             await self._take(hook)
             for _ in range(IN_A_ROW):
                 async with self._slow_places if hook.id in self._slow else self._places:
-                    due = await self._hooks.next_due(hook.id, time.time())  # it may have been changed, or removed
+                    due = await self._hooks.next_due(hook.id, time.time(), MOST_DELAY_S)  # it may be another one now
                     if due is None or not await self._try(*due):
                         return
         except AWAY as error:

@@ -17,6 +17,7 @@ from service.store.keys import Keys
 from service.webhooks.courier import AT_ONCE, SLOW_AT_ONCE, Courier
 from service.webhooks.posting import Outcome, Poster
 
+TEN_YEARS_S = 315_360_000
 ADDRESS, OTHER = "https://a.example/", "https://b.example/"
 
 
@@ -120,6 +121,30 @@ def test_what_waits_goes_to_the_address_of_now(run: Run) -> None:
         assert await house.hooks.counts("h") == (0, 0)
 
     run(work)
+
+
+@pytest.mark.parametrize("failed", [[], [Outcome(500), Outcome(500)]], ids=["new", "tried before"])
+def test_what_was_queued_while_a_clock_was_ahead_is_sent(
+    run: Run, failed: list[Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As that of a machine that has just begun: it waited for the year that the clock had said."""
+
+    async def work(house: House) -> None:
+        real = time.time
+        with monkeypatch.context() as ahead:
+            ahead.setattr(time, "time", lambda: real() + TEN_YEARS_S)
+            await house.waiting("1", "2")
+            if failed:
+                await house.deliver(Recorded(_nothing, *failed))
+        poster = Recorded(_nothing)
+        await house.deliver(poster)
+        assert sorted(poster.sent) == [(ADDRESS, "1"), (ADDRESS, "2")]
+        assert await house.hooks.counts("h") == (0, 0)
+
+    run(work)
+
+
+async def _nothing() -> None: ...
 
 
 @pytest.mark.parametrize("ends", ["removed", "disabled", "made anew"])

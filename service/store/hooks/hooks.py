@@ -141,10 +141,17 @@ class Hooks:
                 return True
         return False
 
-    async def next_due(self, hook_id: str, now: float) -> tuple[Webhook, Delivery] | None:
+    async def next_due(self, hook_id: str, now: float, longest_s: float) -> tuple[Webhook, Delivery] | None:
         """What is to be tried next, if it is time, and the webhook as it is at the same moment. None as well where
-        nothing is sent there any more."""
-        found = await self._redis.zrangebyscore(self._keys.due(hook_id), "-inf", now, start=0, num=1)
+        nothing is sent there any more.
+
+        No try is put off by more than `longest_s`: what is due later was written while a clock was ahead, and is due.
+        """
+        async with self._redis.pipeline(transaction=False) as pipe:
+            pipe.zrangebyscore(self._keys.due(hook_id), "-inf", now, start=0, num=1)
+            pipe.zrangebyscore(self._keys.due(hook_id), now + longest_s, "+inf", start=0, num=1)
+            in_time, ahead = await pipe.execute()
+        found = in_time or ahead
         if not found:
             return None
         async with self._redis.pipeline() as pipe:
