@@ -11,7 +11,7 @@ import structlog
 
 from service.errors import RETRY_AFTER_S, ServiceError
 from service.queue.models import RedisInfo, WorkerInfo, WorkerReport
-from service.store.connection import AWAY
+from service.store.connection import AWAY, why_away
 from service.store.jobs.record import oldest_waiting
 from service.store.keys import Keys
 
@@ -119,4 +119,4 @@ def away(error: Exception) -> ServiceError:
     """The refusal for whoever asked while Redis did not answer. What Redis said names commands, keys and hosts: it goes
     to the log alone."""
     log.warning("redis_away", error=str(error))
-    return ServiceError("worker_unavailable", "Redis does not answer", retry_after_s=RETRY_AFTER_S)
+    return ServiceError("worker_unavailable", why_away(error), retry_after_s=RETRY_AFTER_S)

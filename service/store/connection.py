@@ -81,6 +81,17 @@ def is_away(error: Exception) -> bool:
     return isinstance(error, AWAY) or (isinstance(error, redis.ResponseError) and "MISCONF " in str(error))
 
 
+def why_away(error: Exception) -> str:
+    """For callers: what Redis says itself names commands, keys and hosts."""
+    if isinstance(error, redis.exceptions.OutOfMemoryError):
+        return "Redis has reached its maxmemory and takes no writes"
+    if isinstance(error, redis.exceptions.ReadOnlyError):
+        return "Redis is a replica and takes no writes"
+    if isinstance(error, redis.exceptions.BusyLoadingError):
+        return "Redis reads its files and does not answer yet"
+    return "Redis cannot write its files and takes no writes" if "MISCONF " in str(error) else "Redis does not answer"
+
+
 def connect(settings: Settings) -> redis.Redis:
     """A thread-safe client that never retries: a worker must know when the outcome of a write is unknown."""
     retry = Retry(NoBackoff(), 0)

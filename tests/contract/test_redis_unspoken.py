@@ -68,3 +68,29 @@ def test_what_redis_says_is_in_the_log(kind: type[Exception]) -> None:
     assert not [word for word in TELLING if word in refused.detail]
     assert said in [line.get("error") for line in lines]  # a server of another test may be writing too
     assert issubclass(kind, redis.RedisError)
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (["CONFIG", "SET", "maxmemory", "1"], "Redis has reached its maxmemory and takes no writes"),
+        (["REPLICAOF", "127.0.0.1", "1"], "Redis is a replica and takes no writes"),
+    ],
+)
+def test_a_redis_that_takes_no_writes_is_said_to_do_so(command: list[str], told: str, tmp_path: Path) -> None:
+    """It was said not to answer, which sent whoever read it to look for a process that was there."""
+    settings = Settings(data_dir=tmp_path, redis_url=None)
+    with redis_server.running(settings), api_process(settings.redis_location) as api:
+        with redis.Redis(unix_socket_path=str(settings.redis_socket)) as admin:
+            admin.execute_command(*command)
+        url = f"http://127.0.0.1:{api.address[1]}/v1/webhooks/w"
+        body = BODIES["{webhook}"]
+        refused = httpx.put(url, json=body, trust_env=False, timeout=60)
+    assert (refused.status_code, refused.json()["code"], refused.json()["detail"]) == (503, "worker_unavailable", told)
+    assert refused.headers["Retry-After"]
+
+
+def test_a_disk_that_is_full_is_said_to_be_so() -> None:
+    error = redis.ResponseError("MISCONF Errors writing to the AOF file: No space left on device")
+    assert away(error).detail == "Redis cannot write its files and takes no writes"
+    assert away(redis.exceptions.BusyLoadingError("LOADING")).detail == "Redis reads its files and does not answer yet"

@@ -20,7 +20,7 @@ from service.api.replies.streams import NothingFollows
 from service.errors import RETRY_AFTER_S, STATUS, TITLES, ServiceError
 from service.models.faults import text_of
 from service.models.graphs import NO_NAME
-from service.store.connection import AWAY, RedisError
+from service.store.connection import AWAY, RedisError, why_away
 
 PROBLEM_JSON = "application/problem+json"
 FORMS: Final = {
@@ -136,7 +136,7 @@ def install(app: FastAPI) -> None:
             log.warning("redis_away", error=str(error))
         else:
             log.error("redis_refused", error=str(error))
-        away = ServiceError("worker_unavailable", "Redis does not answer", retry_after_s=RETRY_AFTER_S)
+        away = ServiceError("worker_unavailable", why_away(error), retry_after_s=RETRY_AFTER_S)
         return _answer(request, away)
 
     app.add_exception_handler(NothingFollows, nothing_follows)
