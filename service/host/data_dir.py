@@ -18,6 +18,26 @@ class DataDirInUse(RuntimeError):
     """Another process serves this directory."""
 
 
+class Kept:
+    """Files and folders as they are now. A server goes on writing files that were removed, which nobody finds again."""
+
+    def __init__(self, *paths: Path) -> None:
+        self._known = {path: _identity(path) for path in paths}
+
+    def gone(self) -> Path | None:
+        """The first that was removed, or is another one by now, if any."""
+        return next((path for path, known in self._known.items() if known and _identity(path) != known), None)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """None where nothing is, or none may look."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 class Lock:
     """The held lock; children inherit `descriptor`, so that none of them can outlive it unseen."""
 

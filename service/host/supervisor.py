@@ -19,7 +19,7 @@ import structlog
 
 from service.host import redis_server
 from service.host.children import Child, Popen, spawn_options
-from service.host.data_dir import Lock, locked
+from service.host.data_dir import Kept, Lock, locked
 from service.host.ending import end_by_signals
 from service.host.files import take_files
 from service.host.gpus import WorkerPlan, plan
@@ -41,6 +41,15 @@ HOPELESS_ENDS: Final = 5
 CORES_PER_API: Final = 4
 MOST_API_PROCESSES: Final = 8
 """Unless more are wanted: a single Redis has no time for more."""
+
+LOOK_S: Final = 1.0
+SAY_S: Final = 60.0
+"""Time between two looks at the files of the embedded server, and between two lines which say that they are gone."""
+
+DATA_GONE: Final = (
+    "it was removed or replaced while the service runs: all that is acknowledged is lost when the service ends. "
+    "Export the graphs while it answers, then start it again"
+)
 
 STOP_API_S: Final = 15.0
 STOP_WORKER_S: Final = 30.0
@@ -99,7 +108,7 @@ def _serve(
         lock.write(url=url)
         children = _children(settings, workers, lock, listeners)
         try:
-            _watch(children, url, stop, announce)
+            _watch(children, url, stop, announce, lambda: _kept(settings))
         finally:
             for api in children[-len(listeners) :]:  # side by side, since each lets open requests finish
                 api.tell_to_stop()
@@ -159,19 +168,39 @@ def api_processes(settings: Settings) -> int:
     return settings.api_processes or min(max(cores // CORES_PER_API, 1), MOST_API_PROCESSES)
 
 
-def _watch(children: Sequence[Child], url: str, stop: threading.Event, announce: Callable[[str], None]) -> None:
+def _watch(
+    children: Sequence[Child],
+    url: str,
+    stop: threading.Event,
+    announce: Callable[[str], None],
+    kept: Callable[[], Kept],
+) -> None:
     announced = False
-    next_probe = 0.0
+    next_probe = next_look = 0.0
+    files = Kept()
     while not stop.wait(POLL_S):
         for child in children:
             child.keep_alive()
             if not announced and child.ends >= HOPELESS_ENDS:
                 raise CannotServe(f"{child.name} ended {child.ends} times before it was ready; {child.log_hint}")
-        if not announced and time.monotonic() >= next_probe:
+        now = time.monotonic()
+        if not announced and now >= next_probe:
             announced = _is_ready(url)
             next_probe = time.monotonic() + 2 * POLL_S
             if announced:
+                files = kept()
                 announce(url)
+        if now >= next_look:
+            gone = files.gone()
+            next_look = now + (LOOK_S if gone is None else SAY_S)
+            if gone is not None:
+                log.error("data_gone", path=str(gone), hint=DATA_GONE)
+
+
+def _kept(settings: Settings) -> Kept:
+    """What the embedded server must find again when it is started the next time."""
+    data = redis_server.data_of(settings)
+    return Kept() if settings.redis_url is not None else Kept(data, data / "appendonlydir")
 
 
 def _is_ready(url: str) -> bool:

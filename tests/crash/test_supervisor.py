@@ -4,6 +4,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -85,6 +86,20 @@ def test_a_child_that_cannot_be_started_again_yet_is_tried_later(tmp_path: Path)
         resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, limits)
         service.wait_ready()
         assert value(service) == (2, 3.5)
+
+
+def test_files_that_are_removed_under_it_are_told_of(tmp_path: Path) -> None:
+    """As by whoever cleans up, or puts a backup back too early: Redis goes on, and writes files that nobody finds."""
+    data_dir, log = tmp_path / "data", tmp_path / "log"
+    with serving(data_dir, log) as service:
+        load(service)
+        assert "data_gone" not in log.read_text()
+        shutil.rmtree(data_dir)
+        eventually(lambda: "data_gone" in log.read_text())
+        assert value(service) == (2, 3.5)  # which can be exported still
+        told = next(line for line in map(json.loads, log.read_text().splitlines()) if line["event"] == "data_gone")
+        assert (told["path"], told["level"], told["process"]) == (str(data_dir / "redis"), "error", "supervisor")
+        assert "Export the graphs" in told["hint"]
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from service.cli.main import app
-from service.host.data_dir import locked
+from service.host.data_dir import Kept, locked
 from service.host.refusal import CannotServe
 from service.host.supervisor import _metrics_folder
 from service.settings import Settings
@@ -44,3 +44,19 @@ def test_of_a_folder_that_was_there_only_figures_of_api_processes_go(tmp_path: P
     assert _metrics_folder(Settings(data_dir=tmp_path)) == tmp_path / "api-processes"
     left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")}
     assert left == {"api/routes.py", "api-processes/notes.json"}
+
+
+def test_what_is_kept_is_the_same_file_or_gone(tmp_path: Path) -> None:
+    one, other, never = tmp_path / "one", tmp_path / "other", tmp_path / "never"
+    one.mkdir()
+    other.mkdir()
+    kept = Kept(one, other, never)
+    (one / "more").touch()
+    never.mkdir()
+    assert kept.gone() is None
+    other.rename(tmp_path / "moved")
+    assert kept.gone() == other
+    other.mkdir()
+    assert kept.gone() == other, "another one of this name"
+    one.rename(tmp_path / "moved as well")
+    assert kept.gone() == one
