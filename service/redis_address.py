@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -56,9 +57,13 @@ def fault(url: str) -> str | None:
         return f"is no address of a Redis server: {FORMS}; {ESCAPES}"
     if parts.scheme != "unix" and re.fullmatch(f"/?|/{NUMBER}", parts.path) is None:
         return f"has a database that is no number: say it as in redis://HOST:PORT/0; {ESCAPES}"
-    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+    options = parse_qsl(parts.query, keep_blank_values=True)
+    for name, value in options:
         if reason := _fault_of_option(name, value, parts.scheme == "rediss"):
             return reason
+    said = dict(options)
+    if "ssl_keyfile" in said and "ssl_password" not in said and b"ENCRYPTED" in Path(said["ssl_keyfile"]).read_bytes():
+        return "has an 'ssl_keyfile' that is encrypted, without its 'ssl_password'"  # it would be asked for
     return None
 
 
@@ -73,6 +78,8 @@ def _fault_of_option(name: str, value: str, tls: bool) -> str | None:
         return f"has the option {name!r}, which is for rediss://: nothing would be encrypted"
     if re.fullmatch(known[name], value) is None:
         return f"has an option {name!r} whose value is out of its form"
-    if name in FILES and not os.access(value, os.R_OK):
-        return f"has the option {name!r} with a file that cannot be read: {value[:200]}"
+    is_there = os.path.isdir if name == "ssl_ca_path" else os.path.isfile
+    if name in FILES and not (is_there(value) and os.access(value, os.R_OK)):
+        what = "folder" if name == "ssl_ca_path" else "file"
+        return f"has the option {name!r} with a {what} that cannot be read: {value[:200]}"
     return None

@@ -17,6 +17,7 @@ from typing import Final
 
 import structlog
 
+from service.certificate import load_certificate
 from service.host import redis_server
 from service.host.children import Child, Popen, spawn_options
 from service.host.data_dir import Kept, Lock, locked
@@ -225,7 +226,7 @@ def _check_certificate(settings: Settings) -> None:
     if settings.tls_cert is None:
         return
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key)
+        load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), settings.tls_cert, settings.tls_key)
     except OSError as error:  # SSLError is one
         raise CannotServe(f"HEADRACE_TLS_CERT or HEADRACE_TLS_KEY cannot be used: {error}") from None
 

@@ -21,7 +21,7 @@ from service.api.http import tls
 from service.api.http.server import config
 from service.host.redis_wait import await_redis
 from service.host.refusal import CannotServe
-from service.settings import Settings
+from service.settings import Settings, SettingsError, read_settings
 from service.store.api_keys import ApiKeys, Scope
 from service.store.connection import connect
 from service.store.keys import Keys
@@ -219,6 +219,45 @@ def test_a_certificate_that_cannot_be_used_is_one_line(tmp_path: Path, content: 
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert done.stderr.startswith("headrace: HEADRACE_TLS_CERT or HEADRACE_TLS_KEY cannot be used: ")
+
+
+@pytest.fixture
+def encrypted(certificate: tuple[Path, Path], tmp_path: Path) -> Path:
+    """The key of the certificate under a pass phrase, as it is delivered by some."""
+    key = tmp_path / "encrypted.pem"
+    command = ["openssl", "pkey", "-in", str(certificate[1]), "-aes256", "-passout", "pass:secret", "-out", str(key)]
+    subprocess.run(command, check=True, capture_output=True)
+    return key
+
+
+@pytest.mark.parametrize("process", [["service.api"], ["service.cli", "serve"]], ids=["api", "serve"])
+def test_nobody_is_asked_for_the_pass_phrase_of_a_key(
+    certificate: tuple[Path, Path], encrypted: Path, process: list[str], tmp_path: Path
+) -> None:
+    """It was asked for on the terminal, by one process after the other, and typing it in was of no use."""
+    environment = {"HEADRACE_TLS_CERT": str(certificate[0]), "HEADRACE_TLS_KEY": str(encrypted)}
+    environment |= {"HEADRACE_DATA_DIR": str(tmp_path / "data")}
+    command = [sys.executable, "-m", *process, "--port", "0"]
+    done = subprocess.run(
+        command, env=os.environ | environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
+    )
+    assert done.stderr == (
+        "headrace: HEADRACE_TLS_CERT or HEADRACE_TLS_KEY cannot be used: the private key is encrypted, and there is "
+        "nobody to ask for its pass phrase: decrypt it\n"
+    )
+    assert done.returncode == 1
+
+
+def test_the_key_for_redis_is_opened_by_its_pass_phrase_alone(
+    certificate: tuple[Path, Path], encrypted: Path, tls_port: int
+) -> None:
+    url = f"rediss://127.0.0.1:{tls_port}?ssl_ca_certs={certificate[0]}&ssl_certfile={certificate[0]}"
+    with pytest.raises(SettingsError, match="an 'ssl_keyfile' that is encrypted, without its 'ssl_password'"):
+        read_settings(redis_url=f"{url}&ssl_keyfile={encrypted}")
+    with contextlib.closing(
+        connect(read_settings(redis_url=f"{url}&ssl_keyfile={encrypted}&ssl_password=secret"))
+    ) as client:
+        assert client.ping()
 
 
 @pytest.fixture

@@ -193,6 +193,8 @@ def test_addresses_of_redis_servers(url: str) -> None:
         ("rediss://h?ssl_check_hostname=", "'ssl_check_hostname' whose value is out of its form"),
         ("redis://h?db=two", "'db' whose value is out of its form"),
         ("rediss://h?ssl_ca_certs=/nowhere/ca.pem", "'ssl_ca_certs' with a file that cannot be read: /nowhere/ca.pem"),
+        ("rediss://h?ssl_ca_certs=/", "'ssl_ca_certs' with a file that cannot be read: /"),
+        ("rediss://h?ssl_ca_path=/nowhere", "'ssl_ca_path' with a folder that cannot be read: /nowhere"),
         ("redis://:p@ss:w/d#x?@h:6379", "is no address of a Redis server: say redis://HOST:PORT"),
         ("redis://:12#w@h:6379", "%23 for #"),
     ],
@@ -212,6 +214,7 @@ def test_options_of_an_address_are_those_of_both_clients(tmp_path: Path) -> None
     (tmp_path / "pem").touch()
     values = dict.fromkeys(FILES, str(tmp_path / "pem")) | {
         "ssl_cert_reqs": "none",
+        "ssl_ca_path": str(tmp_path),
         "db": "3",
         "ssl_min_version": "771",
     }

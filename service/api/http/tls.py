@@ -17,6 +17,7 @@ import structlog
 
 from service.api.http.connections import Place, ServerConfig
 from service.api.http.protocol import HEAD_TIMEOUT_S, BoundedProtocol
+from service.certificate import load_certificate
 
 LOOK_S: Final = 10.0
 """Time between two looks whether there is another certificate."""
@@ -77,7 +78,7 @@ def _identity(path: Path) -> tuple[int, ...] | None:
 def tls_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
     """What the server shows; the certificate's file may hold the key too."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+    load_certificate(context, certificate, key)
     context.set_alpn_protocols(["http/1.1"])
     return context
 
