@@ -155,6 +155,14 @@ def test_a_heartbeat_process_that_ends_is_replaced(shown: Shown) -> None:
     assert len(shown.heartbeats()) == 1
 
 
+def test_ctrl_c_at_a_terminal_ends_a_heartbeat_process_with_its_worker_alone(shown: Shown) -> None:
+    """It reaches all processes there; this one told of it by a traceback."""
+    before = shown.heartbeats()
+    os.kill(before[0], signal.SIGINT)
+    time.sleep(LEASE_S)
+    assert shown.heartbeats() == before
+
+
 def test_a_later_process_of_the_name_has_it_at_once_and_keeps_it(shown: Shown, settings: Settings) -> None:
     (beside,) = shown.heartbeats()
     with started(settings) as later:

@@ -12,6 +12,7 @@ and ends when the worker does (the input ends), or when another process has take
 import json
 import os
 import select
+import signal
 import sys
 import time
 from contextlib import suppress
@@ -20,6 +21,9 @@ from typing import Any, Final
 
 from service.collector import paused
 from service.left_out import without_unused
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all at a terminal: this ends with its worker
 
 with paused(), without_unused():
     import redis
