@@ -199,6 +199,7 @@ def open_keys(settings: "Settings") -> "Iterator[ApiKeys]":
     except redis.ConnectionError:
         if settings.redis_url is not None:
             raise
+        redis_server.check_owner(settings)
         with locked(settings.data_dir), redis_server.running(settings):
             yield keys_of(client, settings)
     else:

@@ -139,6 +139,15 @@ def running(settings: Settings) -> Iterator["subprocess.Popen[bytes]"]:
         process.wait(START_TIMEOUT_S)
 
 
+def check_owner(settings: Settings) -> None:
+    """Raise `NoRedisServer` if the data is another user's, before anything is written there which that user could not
+    read, as by ``sudo headrace keys create``."""
+    for path in (settings.data_dir.absolute(), data_of(settings)):
+        with suppress(OSError):  # it is not there yet, or what comes next says why it cannot be
+            if path.stat().st_uid != os.getuid():
+                raise NoRedisServer(f"{path} belongs to another user: run this as that user, or {OTHER_FOLDER}")
+
+
 def _private_directory(path: Path) -> None:
     """Make the directory, and insist that nobody else has made it: it may lie in a shared temporary directory."""
     path.mkdir(parents=True, exist_ok=True, mode=0o700)

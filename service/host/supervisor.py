@@ -83,6 +83,8 @@ def serve(
         threading.Thread(target=_await_eof, args=(stop,), daemon=True).start()
     settings = settings.model_copy(update={"keys_seen_file": settings.data_dir.absolute() / keys_seen.FILE})
     await_redis(settings, stop)
+    if settings.redis_url is None:
+        redis_server.check_owner(settings)
     with locked(settings.data_dir) as lock:
         if not is_local:
             _require_keys(settings)

@@ -1,12 +1,15 @@
 """Which Redis server is started, and what is said when there is none that will do."""
 
 import importlib.metadata
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 import redis
+from typer.testing import CliRunner
 
+from service.cli.main import app
 from service.host import redis_server
 from service.host import torn_log as aof
 from service.host.redis_program import SEVERAL_FILES_SINCE, identify
@@ -138,3 +141,27 @@ def test_the_single_file_of_an_older_server_is_read(tmp_path: Path) -> None:
     (data / "appendonly.aof").write_bytes(select + kept)
     with redis_server.running(settings), redis.Redis.from_url(settings.redis_location) as client:
         assert client.get("headrace:kept") == b"1"
+
+
+@pytest.mark.parametrize("whose", ["", "redis"])
+@pytest.mark.parametrize("words", [["serve", "--port", "0"], ["keys", "create", "ops", "--scope", "admin"]])
+def test_nothing_is_written_into_the_data_of_another_user(
+    whose: str, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`sudo headrace keys create` was refused, and left a lock that the service could not open."""
+    (tmp_path / "redis").mkdir()
+    mine, theirs = os.getuid(), tmp_path / whose
+    stat = Path.stat
+    monkeypatch.setattr(
+        Path, "stat", lambda path, **how: _owned(stat(path, **how), mine + 1 if path == theirs else mine)
+    )
+    done = CliRunner().invoke(app, [*words, "--data-dir", str(tmp_path)])
+    assert (done.exit_code, done.output) == (
+        1,
+        f"headrace: {theirs} belongs to another user: run this as that user, or choose another --data-dir\n",
+    )
+    assert [path.name for path in tmp_path.rglob("*")] == ["redis"]
+
+
+def _owned(found: os.stat_result, uid: int) -> os.stat_result:
+    return os.stat_result([*found[:4], uid, *found[5:]])
