@@ -39,13 +39,15 @@ def await_redis(settings: Settings, stop: threading.Event) -> None:
     with closing(redis.Redis.from_url(settings.redis_location, protocol=2, **limits)) as client:
         while not stop.is_set():
             try:
-                found = client.info("server")
-                mode = found.get("redis_mode") or found.get("server_mode")  # the latter of Valkey
+                mode = _mode(client)
                 if mode in UNFIT:
                     raise CannotServe(f"{where} {UNFIT[mode]}")
+                client.unlink(f"{settings.redis_prefix}no-such-key")  # which changes nothing
                 return
-            except NoPermissionError:
-                return  # it has answered
+            except NoPermissionError as error:
+                keys = f"{settings.redis_prefix}* (HEADRACE_REDIS_PREFIX)"
+                line = "docs/security.md has the line of a user that may"
+                raise CannotServe(f"{where} does not let its user write keys {keys}: {error}; {line}") from None
             except redis.RedisError as error:
                 if isinstance(error, AuthenticationError) or not is_away(error) or _is_refused_tls(error):
                     raise CannotServe(f"{where} refuses: {error}") from None
@@ -55,6 +57,16 @@ def await_redis(settings: Settings, stop: threading.Event) -> None:
                     waited = f"for {settings.redis_wait_s:g} s (HEADRACE_REDIS_WAIT_S)"
                     raise CannotServe(f"{where} has not answered {waited}: {error}") from None
                 stop.wait(PAUSE_S)
+
+
+def _mode(client: redis.Redis) -> str | None:
+    """`cluster`, `sentinel` or another mode of the server; None if its user may not ask."""
+    try:
+        found = client.info("server")
+    except NoPermissionError:
+        return None
+    mode: str | None = found.get("redis_mode") or found.get("server_mode")  # the latter of Valkey
+    return mode
 
 
 def _is_refused_tls(error: BaseException | None) -> bool:

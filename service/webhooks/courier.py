@@ -16,7 +16,7 @@ from typing import Final
 import redis.asyncio
 import structlog
 
-from service.store.connection import AWAY
+from service.store.connection import AWAY, RedisError
 from service.store.feed.reading import BEFORE_ALL, FeedReader
 from service.store.feed.record import reset_event
 from service.store.hooks.hooks import MOST_PENDING, Hooks
@@ -90,7 +90,7 @@ class Courier:
             with suppress(asyncio.CancelledError):
                 await self._task
         await self._stand_down()
-        with suppress(*AWAY):
+        with suppress(RedisError):  # it expires by itself
             await self._lease.release()
         await self._poster.close()
 

@@ -92,6 +92,16 @@ def test_a_user_who_may_not_ask_what_redis_is_starts(tmp_path: Path) -> None:
         await_redis(settings, threading.Event())
 
 
+@pytest.mark.parametrize("rules", [["~other:*", "+@all"], ["~*", "+@all", "-@write"]])
+def test_a_user_who_may_not_write_the_keys_of_the_service_starts_nothing(rules: list[str], tmp_path: Path) -> None:
+    """All processes were started, and the log had ten lines a second of what the user may not."""
+    with a_redis(tmp_path, "--user", "ops", "on", "nopass", *rules) as port:
+        settings = Settings(data_dir=tmp_path, redis_url=f"redis://ops:secret@127.0.0.1:{port}/0", redis_prefix="h:")
+        told = r"does not let its user write keys h:\* \(HEADRACE_REDIS_PREFIX\): .*no permissions"
+        with pytest.raises(CannotServe, match=rf"(?i)^the Redis at redis://ops:\*\*\*@127.0.0.1:{port}/0 {told}"):
+            await_redis(settings, threading.Event())
+
+
 @pytest.mark.parametrize("words", [["serve", "--port", "0"], ["worker", "--name", "w"]])
 def test_a_redis_that_is_away_is_waited_for_as_long_as_is_said(words: list[str], tmp_path: Path) -> None:
     environment = {"HEADRACE_REDIS_URL": "redis://u:secret@127.0.0.1:1/0", "HEADRACE_REDIS_WAIT_S": "0.4"}
