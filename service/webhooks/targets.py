@@ -61,7 +61,7 @@ class Names:
 
 def hosts_of(setting: str) -> frozenset[str]:
     """The hosts of the setting `webhook_hosts`."""
-    return frozenset(host.strip().lower().rstrip(".") for host in setting.split(",") if host.strip())
+    return frozenset(_compared(host.strip()) for host in setting.split(",") if host.strip())
 
 
 def checked_url(text: str, trusted: Collection[str]) -> httpx.URL:
@@ -93,7 +93,15 @@ def checked_url(text: str, trusted: Collection[str]) -> httpx.URL:
 
 def host_of(url: httpx.URL) -> str:
     """As hosts are compared."""
-    return url.host.lower().rstrip(".")
+    return _compared(url.host)
+
+
+def _compared(host: str) -> str:
+    """An address in its one shortest form, as IPv6 has many; a name in lower case."""
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        return host.lower().rstrip(".")
 
 
 async def addresses_of(url: httpx.URL, trusted: Collection[str], names: Names) -> list[str]:

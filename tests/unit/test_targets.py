@@ -14,7 +14,7 @@ import pytest
 
 from service.webhooks import posting, targets
 from service.webhooks.posting import Outcome, Poster
-from service.webhooks.targets import LOOKUPS, Forbidden, Names, addresses_of, checked_url, hosts_of, is_public
+from service.webhooks.targets import LOOKUPS, Forbidden, Names, addresses_of, checked_url, host_of, hosts_of, is_public
 from tests.receiver import Network, receiving
 
 PRIVATE = (
@@ -137,6 +137,14 @@ def test_a_name_that_moves_into_our_network_is_not_sent_to(monkeypatch: pytest.M
     assert outcome.answer is None
     assert outcome.error is not None
     assert "not public" in outcome.error
+
+
+def test_addresses_of_ipv6_are_compared_in_one_form() -> None:
+    trusted = hosts_of("FD00:0:0::1, 0:0:0:0:0:0:0:1")
+    for url in ("http://[fd00::1]/", "https://[fd00:0::0:1]:8443/", "http://[::1]:9000/hook"):
+        assert host_of(checked_url(url, trusted)) in {"fd00::1", "::1"}
+    with pytest.raises(Forbidden):
+        checked_url("http://[fd00::2]/", trusted)
 
 
 def test_hosts_that_are_named_may_be_private_and_plain() -> None:
