@@ -10,11 +10,15 @@
  * ```
  */
 import { type Client, createClient } from "./generated/client/index.js";
-import { jsonBodySerializer } from "./generated/core/bodySerializer.gen.js";
 import { getJob, getJobResult } from "./generated/sdk.gen.js";
 import type { ProblemInfo } from "./generated/types.gen.js";
+import { refuseRounded, written } from "./numbers.js";
+import { Refused } from "./refused.js";
+import { paused } from "./waiting.js";
 
 export * from "./generated/index.js";
+export { graphEvents, jobEvents, type ServiceEvent } from "./events.js";
+export { Refused };
 export type { Client };
 
 export interface Connection {
@@ -27,27 +31,11 @@ export interface Connection {
 }
 
 /**
- * The service refused a request: `code` is stable, and docs/api.md says what each means. `retryAfterS` is when it asks to
- * be called again, in seconds, where it is busy or away (429, 503).
- */
-export class Refused extends Error {
-  constructor(
-    readonly code: string,
-    readonly status: number,
-    readonly problem: ProblemInfo | undefined,
-    message: string,
-    readonly retryAfterS?: number,
-  ) {
-    super(`${code}: ${message}`);
-    this.name = "Refused";
-  }
-}
-
-/**
  * A client whose functions wait for their answer, as long as the service works on it. They throw `Refused` for what the
  * service refuses, and `RangeError` for an answer with a number that JavaScript would round: ask for that one
  * with `headers: strings`. One that is asked with `headers: { Prefer: "respond-async" }` is not waited for: `finished`
- * takes its `response`. A body that is text, bytes or a Blob is sent as it is: a file, whose kind `Content-Type` says.
+ * takes its `response`. A body that is text, bytes or a Blob is sent as it is: a file, whose kind `Content-Type` says. Of
+ * any other body `Infinity` is sent as `"inf"`, and a number that JavaScript may have rounded is a `RangeError`.
  */
 export function connect({ url, apiKey, fetch: ownFetch }: Connection): Client {
   const headers = apiKey === undefined ? {} : { Authorization: `Bearer ${apiKey}` };
@@ -55,7 +43,7 @@ export function connect({ url, apiKey, fetch: ownFetch }: Connection): Client {
     baseUrl: url.replace(/\/+$/, ""),
     throwOnError: true,
     headers,
-    bodySerializer: (body) => (isFile(body) ? body : jsonBodySerializer.bodySerializer(body)),
+    bodySerializer: (body) => (isFile(body) ? body : written(body)),
     requestValidator: async (request) => refuseNames((request as { path?: Record<string, unknown> }).path ?? {}),
     ...(ownFetch === undefined ? {} : { fetch: ownFetch }),
   });
@@ -72,7 +60,7 @@ export function connect({ url, apiKey, fetch: ownFetch }: Connection): Client {
     const problem = isProblem(error) ? error : undefined;
     if (error instanceof Error && problem === undefined) return error;
     const said = problem?.detail ?? (typeof error === "string" && error !== "" ? error : response?.statusText);
-    const code = problem?.code ?? "unexpected_answer";
+    const code = problem?.code ?? (response?.status === 304 ? "not_modified" : "unexpected_answer");
     return new Refused(code, response?.status ?? 0, problem, said ?? "no answer", retryAfterS(response));
   });
   return client;
@@ -101,23 +89,25 @@ function retryAfterS(response: Response | undefined): number | undefined {
 export const strings = { Accept: "application/json; numbers=string" } as const;
 
 /**
- * Wait for a job and return its answer. `response` is that of a request with `headers: { Prefer: "respond-async" }`.
+ * Wait for a job and return its answer. `response` is that of a request with `headers: { Prefer: "respond-async" }`. Who
+ * aborts by `signal` waits no longer; the job goes on, unless `cancelJob` ends it.
  *
  * @throws `Refused` if the job failed or was cancelled.
  */
-export async function finished<T>(client: Client, response: Response): Promise<T> {
+export async function finished<T>(client: Client, response: Response, signal?: AbortSignal): Promise<T> {
   const id = jobOf(response);
-  await ended(client, id);
-  const { data } = await getJobResult({ client, path: { job_id: id } });
+  await ended(client, id, signal);
+  const { data } = await getJobResult({ client, path: { job_id: id }, signal });
   return data as T;
 }
 
 /** The answer of the job that the service makes of a long question. */
 async function followed(client: Client, response: Response, request: Request): Promise<Response> {
   const id = jobOf(response);
-  await ended(client, id);
-  const options = { client, path: { job_id: id }, parseAs: "stream", headers: { Accept: accept(request) } } as const;
-  return (await getJobResult(options)).response;
+  const { signal } = request;
+  await ended(client, id, signal);
+  const headers = { Accept: accept(request) };
+  return (await getJobResult({ client, path: { job_id: id }, parseAs: "stream", headers, signal })).response;
 }
 
 function accept(request: Request): string {
@@ -133,37 +123,14 @@ function jobOf(response: Response): string {
 const FIRST_MS = 20;
 const LONGEST_MS = 1000;
 
-async function ended(client: Client, id: string): Promise<void> {
+async function ended(client: Client, id: string, signal?: AbortSignal): Promise<void> {
   for (let pause = FIRST_MS; ; pause = Math.min(2 * pause, LONGEST_MS)) {
-    const { data: job } = await getJob({ client, path: { job_id: id } });
+    const { data: job } = await getJob({ client, path: { job_id: id }, signal });
     if (job.status !== "queued" && job.status !== "running") return;
-    await new Promise((resume) => setTimeout(resume, pause));
+    await paused(pause, signal);
   }
 }
 
 function isProblem(error: unknown): error is ProblemInfo {
   return typeof error === "object" && error !== null && "code" in error && "detail" in error;
-}
-
-/** Texts, which may hold anything, and numbers that are long enough to be rounded. */
-const TEXTS_AND_LONG = /"(?:[^"\\]|\\.)*"|-?\d[\d.]{15,}(?:[eE][+-]?\d+)?/g;
-
-function refuseRounded(text: string): void {
-  for (const [token] of text.matchAll(TEXTS_AND_LONG)) {
-    if (!token.startsWith('"') && isRounded(token)) {
-      throw new RangeError(`the answer has ${token}, which JavaScript would round: ask with headers: strings`);
-    }
-  }
-}
-
-/** A binary float, as coordinates are, comes as its shortest decimal, which JavaScript writes with the same digits. */
-function isRounded(number: string): boolean {
-  const read = Number(number);
-  if (/^-?\d+$/.test(number) && !Number.isSafeInteger(read)) return true;
-  return digits(number) !== digits(String(read));
-}
-
-/** Without sign, point, exponent, and zeros at either end. */
-function digits(number: string): string {
-  return number.replace(/[eE].*/, "").replace(/\D/g, "").replace(/^0+|0+$/g, "");
 }

@@ -9,12 +9,17 @@ import {
   exportGraph,
   finished,
   getCapacities,
+  getGraph,
   getVertices,
+  graphEvents,
+  jobEvents,
   type MaxFlowInfo,
   maxFlow,
   patchCapacities,
   putGraph,
+  putWatch,
   Refused,
+  type ServiceEvent,
   strings,
 } from "../src/index.js";
 
@@ -55,6 +60,67 @@ test("so is what becomes a job because it takes long", async () => {
   assert.equal(response.status, 200);
 });
 
+test("who aborts waits no longer for a job", async () => {
+  await load();
+  const running = async (request: Request): Promise<Response> => {
+    if (request.method === "GET") return Response.json({ id: "1", status: "running" });
+    return Response.json({ id: "1" }, { status: 202, headers: { Location: "/v1/jobs/1" } });
+  };
+  const slow = connect({ url, fetch: running as typeof fetch });
+  const isTimeout = (error: unknown) => error instanceof DOMException && error.name === "TimeoutError";
+  await assert.rejects(maxFlow({ client: slow, path, body, signal: AbortSignal.timeout(50) }), isTimeout);
+  const { response } = await maxFlow({ client: slow, path, body, headers: { Prefer: "respond-async" } });
+  await assert.rejects(finished(slow, response, AbortSignal.timeout(50)), isTimeout);
+});
+
+test("events have types, and a loop that is broken off ends their connection", async () => {
+  await load();
+  await putWatch({ client, path: { ...path, watch: "main" }, body });
+  await patchCapacities({ client, path, body: { edges: [0], set: [1] } });
+  const seen: ServiceEvent[] = [];
+  for await (const event of graphEvents({ client, path, headers: { "last-event-id": "0" } })) {
+    seen.push(event);
+    if (event.event === "value.changed" && event.data.value === 3) break;
+  }
+  const again = graphEvents({ client, path, headers: { "last-event-id": seen.at(-2)?.id } });
+  assert.deepEqual((await again.next()).value, seen.at(-1));
+  await again.return();
+  const { response } = await maxFlow({ client, path, body, headers: { Prefer: "respond-async" } });
+  const job_id = response.headers.get("location")?.split("/").pop() ?? "";
+  let last: ServiceEvent | undefined;
+  for await (const event of jobEvents({ client, path: { job_id } })) last = event;
+  assert.deepEqual([last?.event, last?.data.status], ["done", "succeeded"]);
+});
+
+test("events that are refused are an error, and so are numbers that JavaScript would round", async () => {
+  await assert.rejects(graphEvents({ client, path: { name: "no-such-graph" } }).next(), { code: "unknown_graph" });
+  await assert.rejects(jobEvents({ client, path: { job_id: "none" } }).next(), { code: "unknown_job" });
+  const told = 'event: value.changed\ndata: {"value": 9007199254740993}\nid: 1\n\n';
+  const large = connect({ url, fetch: async () => new Response(told) });
+  await assert.rejects(graphEvents({ client: large, path }).next(), RangeError);
+});
+
+test("events go on where they were after a lost connection", async () => {
+  const asked: (string | null)[] = [];
+  const cut = async (request: Request): Promise<Response> => {
+    const after = request.headers.get("last-event-id");
+    asked.push(after);
+    if (asked.length === 2) return Response.json({ code: "worker_unavailable", detail: "" }, { status: 503 });
+    return new Response(`event: version\ndata: {"version": ${asked.length}}\nid: ${asked.length}\n\nid: 9\ndata: {`);
+  };
+  const events = graphEvents({ client: connect({ url, fetch: cut as typeof fetch }), path });
+  assert.deepEqual([(await events.next()).value?.id, (await events.next()).value?.id], ["1", "3"]);
+  assert.deepEqual(asked, [null, "1", "1"]);
+  await events.return();
+});
+
+test("what the caller has already is not modified", async () => {
+  await load();
+  const { response } = await getGraph({ client, path });
+  const headers = { "If-None-Match": response.headers.get("etag") ?? "" };
+  await assert.rejects(getGraph({ client, path, headers }), { code: "not_modified", status: 304 });
+});
+
 test("a refusal is thrown with its code", async () => {
   const asked = maxFlow({ client, path: { name: "no-such-graph" }, body });
   await assert.rejects(asked, (error: unknown) => {
@@ -71,6 +137,13 @@ test("numbers that JavaScript would round are refused, and come whole as strings
   await assert.rejects(maxFlow({ client, path, body }), RangeError);
   const { data } = await maxFlow({ client, path, body, headers: { ...strings } });
   assert.equal(BigInt(String(data.value)), 9007199254740993n);
+});
+
+test("so are those that are sent, while Infinity is an amount without limit", async () => {
+  for (const amount of [2 ** 53, -(2 ** 60), NaN, -Infinity]) await assert.rejects(load([amount, 1, 1, 1]), RangeError);
+  await load([Infinity, 0, 7, 0]);
+  const { data } = await getCapacities({ client, path });
+  assert.deepEqual(data.capacity, ["inf", 0, 7, 0]);
 });
 
 test("so are amounts with decimals of more digits than JavaScript keeps", async () => {
