@@ -337,6 +337,21 @@ def test_events_and_progress() -> None:
     assert events[0].data == {"pushes": 10}
 
 
+def test_events_outlast_any_number_of_quiet_connections() -> None:
+    """A balancer ends each after a while, though nothing happens; one that never lasts is given up."""
+    quiet = httpx.Response(200, text=": from here on\nid: 7\n\n: nothing happens\n\n")
+    told = httpx.Response(200, text='event: version\ndata: {"version": 2}\nid: 8\n\n')
+    script = Script(ok(), *[quiet] * 9, told)
+    with script.client() as client, client.graph("city").events() as events:
+        assert next(events).id == "8"
+    assert [request.headers.get("Last-Event-ID") for request in script.requests[1:]] == [None, *["7"] * 9]
+    script = Script(ok(), *[httpx.Response(200, text=": from here on\nid: 7\n\n")] * 9)
+    broken = pytest.raises(headrace.ConnectionFailed, match="broke off")
+    with script.client() as client, client.graph("city").events() as events, broken:
+        next(events)
+    assert len(script.requests) == 1 + 3
+
+
 def test_upload_progress_sends_the_same_bytes() -> None:
     stream = 'id: 1\nevent: progress\ndata: {"phase": "reading", "fraction": 0.5}\n\nid: 2\nevent: done\ndata: {}\n\n'
     script = Script(ok(), accepted(), job("running", kind="load"), httpx.Response(200, text=stream))

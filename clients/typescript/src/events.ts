@@ -55,8 +55,10 @@ async function* told(
       const { response } = await client.get({ ...options, url, headers: asked, parseAs: "stream", throwOnError: true });
       if (response.status === 204 || response.body === null) return;
       isKnown = true;
+      let blocks = 0; // the first says where the events begin, another one that the connection has lasted
       for await (const event of read(response.body, place)) {
-        failures = 0;
+        blocks += 1;
+        if (event !== undefined || blocks > 1) failures = 0;
         if (event === undefined) continue;
         yield event;
         if (event.event === last) return;
@@ -76,7 +78,7 @@ function mayPass(error: unknown): boolean {
   return error instanceof TypeError || (error instanceof Refused && (error.status === 429 || error.status === 503));
 }
 
-/** What each block of lines is: an event, or `undefined`, as a sign of life. `place` is behind the blocks that are whole. */
+/** What each block of lines is: an event, or `undefined`. `place` is behind the blocks that are whole. */
 async function* read(
   body: ReadableStream<Uint8Array>,
   place: { id: string | undefined },

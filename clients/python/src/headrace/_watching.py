@@ -26,6 +26,9 @@ class Events:
         self._path = path
         self.last_id = feed.event_id(after)
         """Where another reader would go on."""
+        self._is_lost = False
+        self._failures = 0
+        """Since the last connection that lasted."""
 
     @classmethod
     def opened(cls, caller: Caller, path: str, after: str | int | None) -> Self:
@@ -37,17 +40,17 @@ class Events:
         return self
 
     def __next__(self) -> feed.Event:
-        failures = 0
         while True:
             try:
-                if failures:
+                if self._is_lost:
                     self._open()
                 return self._read()
             except (TransportError, RateLimited, WorkerUnavailable) as error:
-                failures += 1
+                self._failures, self._is_lost = self._failures + 1, True
                 self.close()
-                pause_s = self._caller.retry.pause_s(failures, getattr(error, "retry_after_s", None))
-                if pause_s is None or failures > self._caller.retry.attempts:
+                pause_s = self._caller.retry.pause_s(self._failures, getattr(error, "retry_after_s", None))
+                if pause_s is None or self._failures > self._caller.retry.attempts:
+                    self._failures = 0
                     raise
                 time.sleep(pause_s)
 
@@ -64,10 +67,11 @@ class Events:
         self._stack.close()
 
     def _open(self) -> None:
-        self._stack, self._reader = ExitStack(), EventReader(self.last_id)
+        self._stack, self._reader, self._blocks = ExitStack(), EventReader(self.last_id), 0
         headers = {} if self.last_id is None else {"Last-Event-ID": self.last_id}
         lines = self._caller.lines(self._path, Deadline.after(None), headers)
         self._lines: Iterator[str] = self._stack.enter_context(lines)
+        self._is_lost = False
 
     def _read(self) -> feed.Event:
         with translated():
@@ -75,6 +79,9 @@ class Events:
                 event = self._reader.feed(line)
                 if not line:  # the event is whole: what is cut off before that comes again
                     self.last_id = self._reader.last_id
+                    self._blocks += 1
+                if event is not None or self._blocks > 1:  # the first says where it begins; a comment comes after 15 s
+                    self._failures = 0
                 if event is not None:
                     return feed.Event.of(event)
         self._stack.close()
