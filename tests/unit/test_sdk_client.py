@@ -285,18 +285,19 @@ def test_a_refusal_keeps_all_it_says() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("answer", "said"),
     [
-        httpx.Response(200, text="<html>"),
-        httpx.Response(200, json={"name": "city"}),
-        httpx.Response(200, json=[]),
-        httpx.Response(502, text="Bad Gateway"),
-        httpx.Response(404, json=["no such page"]),
-        httpx.Response(301, headers={"Location": "/elsewhere"}),
+        (httpx.Response(200, html="<html>"), r"no JSON, but a page \(text/html\): .* answer at http://service\?"),
+        (httpx.Response(200, json={"name": "city"}), "cannot read"),
+        (httpx.Response(200, json=[]), "cannot read"),
+        (httpx.Response(502, text="Bad Gateway"), "status 502 .* does a proxy or another program answer at"),
+        (httpx.Response(404, json=["no such page"]), "status 404 .* does a proxy or another program answer at"),
+        (httpx.Response(301, headers={"Location": "/elsewhere"}), "it leads to http://service/elsewhere,"),
+        (httpx.Response(308, headers={"Location": "https://u:p@new:8443/v1?k=1"}), "it leads to https://new:8443/v1,"),
     ],
 )
-def test_an_answer_of_something_else(answer: httpx.Response) -> None:
-    with Script(*[answer] * 3).client() as client, pytest.raises(headrace.UnexpectedAnswer):
+def test_an_answer_of_something_else(answer: httpx.Response, said: str) -> None:
+    with Script(*[answer] * 3).client() as client, pytest.raises(headrace.UnexpectedAnswer, match=said):
         client.graph("city")
 
 

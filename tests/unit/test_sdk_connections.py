@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from headrace import AsyncClient, Client, ClientClosed, HeadraceError
+from headrace import AsyncClient, Client, ClientClosed, ConnectionFailed, HeadraceError, InvalidInput, Retry
 from headrace._exchange import Deadline
 
 ANSWER = b'{"graphs": [], "next": null}'
@@ -128,6 +128,28 @@ def test_no_connection_is_lost_with_a_caller_who_gives_up(
             await give_up(client)
 
     asyncio.run(session())
+
+
+@pytest.mark.parametrize(
+    ("proxy", "kind", "said"),
+    [
+        ("http://u:secret@127.0.0.1:9", ConnectionFailed, "example by the proxy http://127.0.0.1:9 of the environment"),
+        ("127.0.0.1:9", ConnectionFailed, "example by the proxy http://127.0.0.1:9 of the environment"),
+        ("gopher://127.0.0.1:9", InvalidInput, "a proxy of the environment .* Unknown scheme"),
+    ],
+)
+def test_a_proxy_that_is_not_there_is_named(
+    proxy: str, kind: type[HeadraceError], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", proxy)
+    once = Retry(attempts=1)
+    with pytest.raises(kind, match=said) as raised, Client("http://headrace.example", retry=once) as client:
+        client.graphs()
+    assert "secret" not in str(raised.value)
+    with pytest.raises(ConnectionFailed, match="9: is it running"), Client("http://127.0.0.1:9", retry=once) as client:
+        client.graphs()
 
 
 def test_a_closed_client_says_so(counting: Counting) -> None:

@@ -13,7 +13,7 @@ from headrace import _exchange as exchange
 from headrace import _records as records
 from headrace._calls import Call
 from headrace._cancelling import given_up_whole
-from headrace._connecting import Verify, translated, trusted
+from headrace._connecting import Verify, opened, translated, trusted
 from headrace._errors import TransportError
 from headrace._exchange import Deadline, Outcome, Pause, Retry, Send, Step, Steps
 from headrace._files import rewind
@@ -41,7 +41,7 @@ class AsyncCaller:
         self.retry = retry
         self._timeout_s = silence(timeout_s)
         self.url = url = exchange.full_url(base_url)
-        pool = partial(
+        http = partial(
             httpx.AsyncClient,
             base_url=url,
             headers=headers,
@@ -50,7 +50,7 @@ class AsyncCaller:
             trust_env=exchange.through_proxy(url),
             limits=exchange.CONNECTIONS,
         )
-        self._pools = Pools(pool, asyncio.get_running_loop, lambda loop: loop.is_closed())
+        self._pools = Pools(partial(opened, http), asyncio.get_running_loop, lambda loop: loop.is_closed())
 
     async def close(self) -> None:
         if (http := self._pools.end()) is not None:

@@ -13,7 +13,7 @@ import httpx
 from headrace import _exchange as exchange
 from headrace import _records as records
 from headrace._calls import Call
-from headrace._connecting import Verify, translated, trusted
+from headrace._connecting import Verify, opened, translated, trusted
 from headrace._errors import TransportError
 from headrace._exchange import Deadline, Outcome, Pause, Retry, Send, Step, Steps
 from headrace._files import rewind
@@ -40,7 +40,7 @@ class Caller:
         self.retry = retry
         self._timeout_s = silence(timeout_s)
         self.url = url = exchange.full_url(base_url)
-        pool = partial(
+        http = partial(
             httpx.Client,
             base_url=url,
             headers=headers,
@@ -49,7 +49,7 @@ class Caller:
             trust_env=exchange.through_proxy(url),
             limits=exchange.CONNECTIONS,
         )
-        self._pools = Pools(pool, os.getpid, lambda process: process != os.getpid())
+        self._pools = Pools(partial(opened, http), os.getpid, lambda process: process != os.getpid())
         self._pools.own()
 
     def close(self) -> None:

@@ -2,14 +2,17 @@
 
 import os
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
+from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
 from headrace._errors import ConnectionFailed, InvalidInput, UnexpectedAnswer
+from headrace._exchange import shown, through_proxy
 
+Http = TypeVar("Http")
 Verify: TypeAlias = bool | str | os.PathLike[str] | ssl.SSLContext
 
 HINTS = {
@@ -35,6 +38,14 @@ def trusted(verify: Verify, url: str) -> bool | ssl.SSLContext:
         raise InvalidInput(f"{said} is no file of certificates: {error}") from error
 
 
+def opened(http: Callable[[], Http]) -> Http:
+    """A client of httpx. Raises `InvalidInput` for a proxy of the environment that it does not know the kind of."""
+    try:
+        return http()
+    except (ImportError, ValueError, httpx.InvalidURL) as error:
+        raise InvalidInput(f"a proxy of the environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY): {error}") from error
+
+
 @contextmanager
 def translated() -> Iterator[None]:
     """The one place where errors of httpx become ours."""
@@ -46,6 +57,8 @@ def translated() -> Iterator[None]:
         raise ConnectionFailed(f"{_url_of(error)} did not answer in time ({type(error).__name__})") from error
     except httpx.ConnectError as error:
         hint = next((hint for sign, hint in HINTS.items() if sign in str(error)), ": is it running?")
+        if proxy := _proxy_of(error):
+            hint = f" by the proxy {proxy} of the environment (NO_PROXY names hosts that are asked without it)"
         raise ConnectionFailed(f"no connection to {_url_of(error)}{hint} ({error})") from error
     except httpx.RequestError as error:
         url, said = _url_of(error), str(error) or type(error).__name__
@@ -61,3 +74,16 @@ def _url_of(error: httpx.RequestError) -> str:
     except RuntimeError:  # it never came to a request
         return "the service"
     return f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}"
+
+
+def _proxy_of(error: httpx.RequestError) -> str | None:
+    """The proxy of the environment that the request went to, without a password."""
+    try:
+        url = error.request.url
+    except RuntimeError:
+        return None
+    found = getproxies()
+    proxy = found.get(url.scheme) or found.get("all")
+    if not proxy or not through_proxy(str(url)) or proxy_bypass(url.host):
+        return None
+    return shown(proxy if "://" in proxy else f"http://{proxy}")

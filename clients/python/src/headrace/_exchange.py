@@ -293,7 +293,8 @@ def read_body(response: httpx.Response) -> Any:
         return read_npz(response.content) if is_npz else loads(response.content)
     except ValueError as error:
         form = "npz" if is_npz else "JSON"
-        raise UnexpectedAnswer(f"status {response.status_code} with a body that is no {form}") from error
+        said = f"status {response.status_code} with a body that is no {form}{_hint(response)}"
+        raise UnexpectedAnswer(said) from error
 
 
 def pending_job_id(response: httpx.Response) -> str:
@@ -358,9 +359,18 @@ def error_of(response: httpx.Response | None) -> ApiError | UnexpectedAnswer:
         body = loads(response.content)
         return _problem(body, response.status_code, retry_after_s, response.headers.get("x-request-id"))
     except (LookupError, TypeError, ValueError, AttributeError):
-        error = UnexpectedAnswer(f"status {response.status_code} without a problem of this API")
+        error = UnexpectedAnswer(f"status {response.status_code} without a problem of this API{_hint(response)}")
         error.status, error.retry_after_s = response.status_code, retry_after_s
         return error
+
+
+def _hint(response: httpx.Response) -> str:
+    """Who answers in place of the service: another address, which a redirect names, or a page for people."""
+    leads_to, kind = response.headers.get("location"), response.headers.get("content-type", "").partition(";")[0]
+    if response.has_redirect_location:
+        return f": it leads to {shown(str(response.request.url.join(leads_to)))}, which may be where the service is"
+    page = f", but a page ({kind})" if kind == "text/html" else ""
+    return f"{page}: does a proxy or another program answer at {shown(str(response.request.url.join('/')))}?"
 
 
 def _problem(
