@@ -4,14 +4,18 @@ was given up is closed or asked on again."""
 import asyncio
 import gc
 import multiprocessing
+import pickle
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import httpx
 import pytest
 from headrace import AsyncClient, Client, ClientClosed, ConnectionFailed, HeadraceError, InvalidInput, Retry
 from headrace._exchange import Deadline
+
+from tests.unit.test_sdk_client import GRAPH
 
 ANSWER = b'{"graphs": [], "next": null}'
 
@@ -150,6 +154,14 @@ def test_a_proxy_that_is_not_there_is_named(
     assert "secret" not in str(raised.value)
     with pytest.raises(ConnectionFailed, match="9: is it running"), Client("http://127.0.0.1:9", retry=once) as client:
         client.graphs()
+
+
+def test_connections_do_not_go_to_other_processes() -> None:
+    answer = httpx.MockTransport(lambda _: httpx.Response(200, json=GRAPH))
+    with Client("http://service", transport=answer) as client:
+        for sent in (client, client.graph("city")):
+            with pytest.raises(TypeError, match="cannot be pickled: open a client there"):
+                pickle.dumps(sent)
 
 
 def test_a_closed_client_says_so(counting: Counting) -> None:

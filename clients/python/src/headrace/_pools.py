@@ -1,7 +1,7 @@
 """Connections belong to who opened them: a process, or an event loop."""
 
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Generic, NoReturn, TypeVar
 
 from headrace._errors import ClientClosed
 
@@ -26,6 +26,9 @@ class Pools(Generic[Owner, Pool]):
         self._is_gone = is_gone
         self._pools: dict[Owner, Pool] = {}
         self._is_closed = False
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("connections cannot be pickled: open a client there, and ask it for its graph(name) or job(id)")
 
     def own(self) -> Pool:
         """The pool of who asks. Raises `ClientClosed`."""
