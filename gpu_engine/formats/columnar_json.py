@@ -11,7 +11,6 @@ sink are vertex indices if they are integers and there are no ``vertex_labels``;
 of ``vertex_labels``, or, if they are strings without it, numbered in the order they first appear.
 """
 
-import codecs
 import json
 from collections.abc import Mapping
 from contextlib import suppress
@@ -63,7 +62,7 @@ def read_json(source: Source, limits: Limits = DEFAULT_LIMITS, precision: Precis
     data = load(source)
     try:
         body = json.loads(
-            bytes(data).removeprefix(codecs.BOM_UTF8),
+            str(data, "utf-8-sig"),  # of bytes it would guess an encoding
             parse_float=Number,
             parse_constant=Number,
             object_pairs_hook=_without_repeats,

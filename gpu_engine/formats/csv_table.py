@@ -26,6 +26,7 @@ from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.rounding import AS_WRITTEN, Precision
 from gpu_engine.text.counted import counted
+from gpu_engine.text.json_fault import UTF_16
 from gpu_engine.text.near import did_you_mean
 from gpu_engine.types import BoolArray
 
@@ -119,7 +120,8 @@ def _check_utf8(data: memoryview) -> None:
             bytes(data).decode()
         except UnicodeDecodeError as failure:
             line = 1 + bytes(data[: failure.start]).count(b"\n")
-            raise InvalidNetwork(f"line {line}: not UTF-8", lines=[line]) from failure
+            hint = ", but like UTF-16" if failure.object.startswith(UTF_16) else ""
+            raise InvalidNetwork(f"line {line}: not UTF-8{hint}", lines=[line]) from failure
         raise
 
 

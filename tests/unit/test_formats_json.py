@@ -27,6 +27,14 @@ def test_integers_are_indices() -> None:
     assert edges.vertex_labels is None
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_text_of_another_encoding_is_refused(encoding: str) -> None:
+    """As everywhere else: JSON that is sent is UTF-8 (RFC 8259, section 8.1)."""
+    with pytest.raises(InvalidNetwork, match=r"not JSON: .*UTF-16"):
+        read_json(body().decode().encode(encoding))
+    assert read_json(body().decode().encode("utf-8-sig")).n_vertices == 3
+
+
 def test_strings_are_numbered_as_they_appear() -> None:
     edges = read_json(body(tail=["b", "c"], head=["a", "b"], source="c", sink="a"))
     assert edges.vertex_labels == ["b", "a", "c"]
