@@ -13,7 +13,7 @@ from service.api.ending import HURRY_S, Ending
 from service.api.guards.access import authorise
 from service.api.guards.parameters import refuse_unknown_parameters
 from service.api.guards.refusals import EarlyRefusals
-from service.api.guards.shields import Queries, SecurityHeaders, Shedding
+from service.api.guards.shields import Queries, SecurityHeaders, Shedding, Slashes
 from service.api.guards.unread import refuse_unread
 from service.api.metrics import Metrics
 from service.api.middleware import Requests
@@ -111,4 +111,5 @@ def create_app(
     app.add_middleware(EarlyRefusals, settings=settings, metrics=metrics)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(Queries)
+    app.add_middleware(Slashes)
     return app

@@ -82,7 +82,7 @@ PATHS = [
     Clumsy("POST", f"{CITY}/maxflow", {}, 404, "not_found", "did you mean /v1/graphs/city/max-flow?"),
     Clumsy("POST", f"{CITY}/min_cut", {}, 404, "not_found", "did you mean /v1/graphs/city/min-cut?"),
     Clumsy("GET", "/v2/everything", None, 404, "not_found", "GET /openapi.json lists the paths"),
-    Clumsy("PUT", "/v1/graphs/a%2Fb", columns(), 404, "not_found", "there is no /v1/graphs/a/b"),
+    Clumsy("PUT", "/v1/graphs/a%2Fb", columns(), 400, "invalid_request", "'a%2Fb' is no graph name"),
     Clumsy("GET", f"{CITY}/max-flow", None, 405, "method_not_allowed", "questions are asked by POST"),
     Clumsy("POST", "/v1/graphs", columns(), 405, "method_not_allowed", "loaded by PUT /v1/graphs/{name}"),
     Clumsy("POST", CITY, columns(), 405, "method_not_allowed", "takes DELETE and GET and HEAD and PUT"),

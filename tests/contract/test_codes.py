@@ -79,7 +79,11 @@ def test_the_unexpected_is_a_500_without_internals(api: Api) -> None:
     [
         ("GET", "/v1/nothing", "not_found"),
         ("GET", "/v1/graphs/", "not_found"),
-        ("GET", "/v1/graphs/a%2Fb", "not_found"),
+        ("GET", "/v1/graphs/a%2Fb", "invalid_request"),
+        ("GET", "/v1/graphs/city%2fcapacities", "invalid_request"),
+        ("DELETE", "/v1/graphs/city%2Fwatches%2Fmain", "invalid_request"),
+        ("DELETE", "/v1/graphs/city/watches/..%2f..%2fcity", "invalid_request"),
+        ("GET", "/v1%2Fgraphs/city", "not_found"),
         ("POST", "/v1/graphs/city", "method_not_allowed"),
         ("PATCH", "/livez", "method_not_allowed"),
         ("GET", "/v1/graphs/unknown", "unknown_graph"),
