@@ -188,6 +188,17 @@ SECURITY: Final[dict[str, Any]] = {
 """The ways to show an API key. One of them is needed, or none while the service has no keys."""
 
 
+def _without_items(document: dict[str, Any]) -> None:
+    """Says of event streams that they are text: `itemSchema`, which FastAPI has for them, is of OpenAPI 3.2, and makes
+    what says that it is of 3.1 a document that no validator takes."""
+    for path in document["paths"].values():
+        for operation in path.values():
+            for answer in operation["responses"].values():
+                for media in answer.get("content", {}).values():
+                    if media.pop("itemSchema", None) is not None:
+                        media.update(TEXT)
+
+
 def install(app: FastAPI) -> None:
     """Have the application answer with its document, which has the ways to show an API key, and the schemas that
     `request_body` and `PROBLEMS` refer to.
@@ -211,6 +222,7 @@ def install(app: FastAPI) -> None:
                     for name, description in HEADERS.items()
                 }
                 document["security"] = [{}, *({name: []} for name in SECURITY)]
+                _without_items(document)
                 made.append(document)
         return made[0]
 

@@ -64,6 +64,15 @@ def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
         assert name in document["components"]["schemas"]
 
 
+def test_every_form_is_told_by_what_this_version_of_openapi_has(document: dict[str, Any]) -> None:
+    """Validators and generators refuse the whole document else."""
+    assert document["openapi"] == "3.1.0"
+    for operation in (each for path in document["paths"].values() for each in path.values()):
+        for told in (operation.get("requestBody", {}), *operation["responses"].values()):
+            for form in told.get("content", {}).values():
+                assert {"schema"} <= set(form) <= {"schema", "example", "examples", "encoding"}
+
+
 def test_every_operation_says_what_it_refuses(document: dict[str, Any]) -> None:
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
