@@ -30,7 +30,7 @@ from service.models.watches import WatchBody
 from service.models.webhooks import WebhookBody
 from service.models.what_if import WhatIfBody
 from service.models.workers import MoveBody
-from service.protocol import ARROW_TYPE, GEOJSON_TYPE, LINES_TYPE, NPZ_TYPE, STRING_LINES_TYPE, STRINGS_TYPE
+from service.protocol import ARROW_TYPE, GEOJSON_TYPE, JSON_TYPE, LINES_TYPE, NPZ_TYPE, STRING_LINES_TYPE, STRINGS_TYPE
 
 READ_BY_US: Final[tuple[type[BaseModel], ...]] = (
     GraphBody,
@@ -188,15 +188,20 @@ SECURITY: Final[dict[str, Any]] = {
 """The ways to show an API key. One of them is needed, or none while the service has no keys."""
 
 
-def _without_items(document: dict[str, Any]) -> None:
-    """Says of event streams that they are text: `itemSchema`, which FastAPI has for them, is of OpenAPI 3.2, and makes
-    what says that it is of 3.1 a document that no validator takes."""
-    for path in document["paths"].values():
-        for operation in path.values():
-            for answer in operation["responses"].values():
-                for media in answer.get("content", {}).values():
-                    if media.pop("itemSchema", None) is not None:
-                        media.update(TEXT)
+def _put_right(document: dict[str, Any]) -> None:
+    """What FastAPI makes of the forms of answers, put right.
+
+    JSON comes first: generators take the first form that they know for the answer. `itemSchema`, which it has for event
+    streams, is of OpenAPI 3.2: no validator takes a document with it that says that it is of 3.1.
+    """
+    for operation in (each for path in document["paths"].values() for each in path.values()):
+        for answer in operation["responses"].values():
+            forms = answer.get("content", {})
+            if JSON_TYPE in forms:
+                answer["content"] = {JSON_TYPE: forms[JSON_TYPE], **forms}
+            for form in forms.values():
+                if form.pop("itemSchema", None) is not None:
+                    form.update(TEXT)
 
 
 def install(app: FastAPI) -> None:
@@ -222,7 +227,7 @@ def install(app: FastAPI) -> None:
                     for name, description in HEADERS.items()
                 }
                 document["security"] = [{}, *({name: []} for name in SECURITY)]
-                _without_items(document)
+                _put_right(document)
                 made.append(document)
         return made[0]
 

@@ -73,6 +73,15 @@ def test_every_form_is_told_by_what_this_version_of_openapi_has(document: dict[s
                 assert {"schema"} <= set(form) <= {"schema", "example", "examples", "encoding"}
 
 
+def test_json_is_the_first_form_of_all_that_have_it(document: dict[str, Any]) -> None:
+    """Generators take the first that they know: a map, of which nothing is told, for the answer of a flow."""
+    for each in (document, json.loads(COMMITTED.read_text())):
+        for operation in (operation for path in each["paths"].values() for operation in path.values()):
+            for told in (operation.get("requestBody", {}), *operation["responses"].values()):
+                forms = list(told.get("content", {}))
+                assert "application/json" not in forms[1:], operation["operationId"]
+
+
 def test_every_operation_says_what_it_refuses(document: dict[str, Any]) -> None:
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
