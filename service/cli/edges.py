@@ -14,6 +14,17 @@ EDGES = (
     "TAIL,HEAD=CAPACITY, or ID:TAIL,HEAD=CAPACITY where edges have ids. Names with a comma or a colon stand in double "
     "quotes, as in CSV: '\"Mannheim, Hbf\",t=5'."
 )
+OWN_WORDS: Final = {
+    "give new ones in `edge_ids`": "write ID:TAIL,HEAD=CAPACITY",
+    "leave `edge_ids` out": "write TAIL,HEAD=CAPACITY",
+    "leave `cost` out": "leave --cost out",
+    "give those of new ones in `cost`": "say --cost",
+    "leave `x` and `y` out": "leave --x and --y out",
+    "have coordinates: give those of new ones": "have coordinates: say --x and --y",
+    "insert them by `count`": "insert_vertices of the client inserts so many",
+}
+"""What a refusal of the service tells to do, by members of a body, and how it is done here."""
+ROW: Final = re.compile(r"\Abatch\.\d+\.(?:capacity|cost|lower): row (\d+): ")
 EDGE: Final = re.compile(r"""\A(?:("(?:[^"]|"")+"|[^"]+):)?("(?:[^"]|"")+"|[^",:]+),("(?:[^"]|"")+"|[^":]+)=([^=]*)""")
 
 
@@ -33,7 +44,7 @@ def insert(
     url: Url = DEFAULT_URL,
 ) -> None:
     """Insert edges, and the flows that are kept solved are repaired: all of them or none."""
-    from headrace import NewEdges
+    from headrace import ApiError, NewEdges
 
     rows = [_edge(edge) for edge in edges]
     ids = [row[0] for row in rows]
@@ -50,7 +61,11 @@ def insert(
     )
     vertices = [name(one) for one in vertex] if vertex else None
     with connected(url, key) as client:
-        done = client.graph(graph).restructure(vertices=vertices, edges=new, x=x or None, y=y or None, dry_run=dry_run)
+        asked = client.graph(graph)
+        try:
+            done = asked.restructure(vertices=vertices, edges=new, x=x or None, y=y or None, dry_run=dry_run)
+        except ApiError as error:
+            fail(f"{error.code}: {_in_own_words(error.detail, edges)}")
     say_patch(done, json)
 
 
@@ -83,6 +98,12 @@ def _edge(written: str) -> tuple[str | None, str, str, str]:
     ends, equals, value = written.rpartition("=")
     given, colon, ends = ends.rpartition(":")
     tail, comma, head = ends.partition(",")
-    if not (equals and comma and tail and head):
+    if not (equals and comma and tail and head and (given or not colon)):
         fail(f"{written!r} is not {EDGES}", MISWRITTEN)
     return given if colon else None, tail, head, value
+
+
+def _in_own_words(detail: str, edges: list[str]) -> str:
+    for theirs, ours in OWN_WORDS.items():
+        detail = detail.replace(theirs, ours)
+    return ROW.sub(lambda row: f"{edges[int(row[1])]}: ", detail)

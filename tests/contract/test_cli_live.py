@@ -236,6 +236,25 @@ def test_edges_between_names_with_a_comma_or_a_colon(shell: Shell, tmp_path: Pat
     assert "double quotes" in shell("edges", "insert", "--help")
 
 
+def test_refusals_of_insertions_are_in_the_words_of_the_command(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "named.csv"
+    file.write_text("tail,head,capacity,edge_ids\ns,a,4,x\na,t,3,y\n")
+    shell("load", "named", str(file))
+    (tmp_path / "numbered.csv").write_text("tail,head,capacity,cost\n0,1,4,1\n")
+    shell("load", "numbered", str(tmp_path / "numbered.csv"))
+    for words, told in [
+        (("named", "s,a=3"), "have ids: write ID:TAIL,HEAD=CAPACITY"),
+        (("named", "z:s,a=3", "w:s,a=-3"), "invalid_body: w:s,a=-3: -3 is negative"),
+        (("named", "z:s,a=3", "--cost", "1"), "leave --cost out"),
+        (("named", "z:s,b=3", "--vertex", "b", "--x", "1", "--y", "2"), "leave --x and --y out"),
+        (("numbered", "z:0,1=3", "--cost", "1"), "are numbered: write TAIL,HEAD=CAPACITY"),
+        (("numbered", "0,1=3"), "say --cost"),
+    ]:
+        assert told in shell("edges", "insert", *words, expect=REFUSED)
+    assert "is not TAIL,HEAD" in shell("edges", "insert", "named", ":s,a=3", expect=MISWRITTEN)  # an ID that was empty
+    assert shell.json("info", "named")["version"] == shell.json("info", "numbered")["version"] == 1
+
+
 def test_closures(shell: Shell, city: Path) -> None:
     told = shell("closures", "city", "--top", "2")
     assert "LOSS" in told
