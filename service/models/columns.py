@@ -78,7 +78,8 @@ def check_amounts(value: object) -> AmountColumn:
         wrong = [row for row, v in enumerate(value) if not (type(v) in (int, Number) or _is_amount(v))]
         if wrong:
             found = f"row {wrong[0]}: {shown(value[wrong[0]])} is no amount"
-            raise ColumnFault(f'{found}: that is a number, the text of one with a decimal point, or "inf"', wrong)
+            known = 'a number, or the text of one with a decimal point, or "inf" where there may be no limit'
+            raise ColumnFault(f"{found}: that is {known}", wrong)
     return plain_decimals(list(map(str, value)))
 
 

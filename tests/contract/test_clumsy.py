@@ -149,6 +149,7 @@ NOT_JSON = [
     put(b'{"tail": [0], "tail": [1]}', "invalid_body", "'tail' is there twice"),
     put(b'[["s", "t", 3]]', "invalid_body", "the body has to be a JSON object"),
     patch(b'["s-a", 3]', "invalid_body", "the body has to be a JSON object"),
+    patch({"edges": ["s-a"], "add": ["-inf"]}, "invalid_body", '"inf" where there may be no limit', "/add"),
     patch(b"edges=s-a", "invalid_body", "not JSON"),
     patch(b'{"edges": ["s-a"], "set": [NaN]}', "invalid_body", "NaN is no JSON number"),
     patch(b'{"edges": ["s-a"], "edges": ["s-b"]}', "invalid_body", "'edges' is there twice", "/edges"),
