@@ -82,6 +82,8 @@ def told(*names: str) -> dict[str, Any]:
 
 BINARY: Final = {"schema": {"type": "string", "format": "binary"}}
 TEXT: Final = {"schema": {"type": "string"}}
+EVENTS: Final = {"schema": {"description": "Server-sent events."}}
+"""Without a type: some tools hold the whole text against it, and others each event."""
 GRAPH_MEDIA: Final[dict[str, Any]] = {
     "application/vnd.apache.arrow.stream": BINARY,
     "application/x-npz": BINARY,
@@ -154,17 +156,21 @@ ACCEPTED: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-def _header(name: str, description: str) -> dict[str, Any]:
-    return {"name": name, "in": "header", "schema": {"type": "string"}, "description": description}
+def _header(name: str, description: str, **form: Any) -> dict[str, Any]:
+    return {"name": name, "in": "header", "schema": {"type": "string", **form}, "description": description}
+
+
+SOME: Final[dict[str, Any]] = {"minLength": 1}
+KEY: Final[dict[str, Any]] = {"minLength": 1, "maxLength": 256}
 
 
 PREFER: Final = _header("Prefer", "`wait=SECONDS` or `respond-async`")
-IDEMPOTENCY_KEY: Final = _header("Idempotency-Key", "The same key and body give the first answer again")
+IDEMPOTENCY_KEY: Final = _header("Idempotency-Key", "The same key and body give the first answer again", **KEY)
 KEY_IGNORED: Final = _header("Idempotency-Key", "Ignored: a question changes nothing and may be asked again")
-IF_MATCH: Final = _header("If-Match", 'The version the change is meant for, as in `"7"`, or a list of them')
-IF_NONE_MATCH: Final = _header("If-None-Match", "`*`: replace no graph")
+IF_MATCH: Final = _header("If-Match", 'The version the change is meant for, as in `"7"`, or a list of them', **SOME)
+IF_NONE_MATCH: Final = _header("If-None-Match", "`*`: replace no graph", enum=["*"])
 UNLESS_HELD: Final = _header(
-    "If-None-Match", "ETags of answers that the caller has, or `*`: 304 if this is one of them"
+    "If-None-Match", "ETags of answers that the caller has, or `*`: 304 if this is one of them", **SOME
 )
 
 
@@ -201,7 +207,7 @@ def _put_right(document: dict[str, Any]) -> None:
                 answer["content"] = {JSON_TYPE: forms[JSON_TYPE], **forms}
             for form in forms.values():
                 if form.pop("itemSchema", None) is not None:
-                    form.update(TEXT)
+                    form.update(EVENTS)
 
 
 def install(app: FastAPI) -> None:

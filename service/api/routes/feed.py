@@ -12,7 +12,7 @@ from service.api.accept import strings_of_events
 from service.api.backend import Context, GraphName, known_graph
 from service.api.guards.access import authorise
 from service.api.guards.admission import stream_room
-from service.api.openapi import PROBLEMS, TEXT
+from service.api.openapi import EVENTS, PROBLEMS
 from service.api.replies.streams import while_allowed
 from service.errors import ServiceError
 from service.protocol import STRING_EVENTS_TYPE
@@ -48,7 +48,7 @@ def _strings(request: Request) -> bool:
 @router.get(
     "/events",
     response_class=EventSourceResponse,
-    responses={200: {"content": {STRING_EVENTS_TYPE: TEXT}}},
+    responses={200: {"content": {STRING_EVENTS_TYPE: EVENTS}}},
     dependencies=[Depends(stream_room)],
 )
 async def graph_events(
