@@ -24,7 +24,7 @@ export type { Client };
 export interface Connection {
   /** Where the service listens. */
   url: string;
-  /** Shown with each request. */
+  /** Shown with each request; an empty one is none. */
   apiKey?: string;
   /** In place of the platform's. */
   fetch?: typeof fetch;
@@ -38,7 +38,7 @@ export interface Connection {
  * any other body `Infinity` is sent as `"inf"`, and a number that JavaScript may have rounded is a `RangeError`.
  */
 export function connect({ url, apiKey, fetch: ownFetch }: Connection): Client {
-  const headers = apiKey === undefined ? {} : { Authorization: `Bearer ${apiKey}` };
+  const headers = apiKey ? { Authorization: `Bearer ${apiKey}` } : {};
   const client = createClient({
     baseUrl: url.replace(/\/+$/, ""),
     throwOnError: true,
@@ -51,6 +51,9 @@ export function connect({ url, apiKey, fetch: ownFetch }: Connection): Client {
     const isAsync = request.headers.get("prefer")?.includes("respond-async");
     const answer = response.status === 202 && !isAsync ? await followed(client, response, request) : response;
     const type = answer.headers.get("content-type") ?? "";
+    if (answer.ok && type.startsWith("text/html") && !accept(request).includes("text/html")) {
+      throw new Refused("unexpected_answer", answer.status, undefined, "a page answers in place of the service");
+    }
     if (answer.ok && type.startsWith("application/json") && !type.includes("numbers=string")) {
       refuseRounded(await answer.clone().text());
     }
@@ -59,12 +62,16 @@ export function connect({ url, apiKey, fetch: ownFetch }: Connection): Client {
   client.interceptors.error.use((error, response) => {
     const problem = isProblem(error) ? error : undefined;
     if (error instanceof Error && problem === undefined) return error;
-    const said = problem?.detail ?? (typeof error === "string" && error !== "" ? error : response?.statusText);
+    const text = typeof error === "string" && error !== "" ? error.slice(0, SHOWN) : response?.statusText;
     const code = problem?.code ?? (response?.status === 304 ? "not_modified" : "unexpected_answer");
-    return new Refused(code, response?.status ?? 0, problem, said ?? "no answer", retryAfterS(response));
+    const said = problem?.detail ?? text ?? "no answer";
+    return new Refused(code, response?.status ?? 0, problem, said, retryAfterS(response));
   });
   return client;
 }
+
+/** Characters of an answer that is not of this API, such as a page of a proxy. */
+const SHOWN = 500;
 
 function isFile(body: unknown): boolean {
   return typeof body === "string" || body instanceof Blob || body instanceof Uint8Array;

@@ -39,7 +39,7 @@ function sendable(number: number): number | string {
   if (number === Infinity) return "inf";
   if (!Number.isFinite(number)) throw new RangeError(`the body has ${number}, which is no amount`);
   if (Number.isInteger(number) && !Number.isSafeInteger(number) && Math.abs(number) < LARGE) {
-    throw new RangeError(`the body has ${number}, which JavaScript may have rounded: write amounts of this size as strings`);
+    throw new RangeError(`the body has ${number}, which JavaScript may have rounded: write such amounts as strings`);
   }
   return number;
 }

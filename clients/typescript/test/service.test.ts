@@ -204,6 +204,30 @@ test("a refusal says when to come back", async () => {
   }
 });
 
+test("a page in place of an answer is an error", async () => {
+  const headers = { "Content-Type": "text/html; charset=utf-8" };
+  for (const status of [200, 502]) {
+    const answer = async () => new Response(`<html>${"log in ".repeat(1000)}`, { status, headers });
+    await assert.rejects(maxFlow({ client: connect({ url, fetch: answer }), path, body }), (error: unknown) => {
+      assert.ok(error instanceof Refused && error.message.length < 600);
+      assert.deepEqual([error.code, error.status], ["unexpected_answer", status]);
+      return true;
+    });
+  }
+});
+
+test("an empty key is none", async () => {
+  const asked: (string | null)[] = [];
+  const answer = async (request: Request): Promise<Response> => {
+    asked.push(request.headers.get("authorization"));
+    return Response.json({ value: 1 });
+  };
+  for (const apiKey of ["", "hr_1"]) {
+    await maxFlow({ client: connect({ url, apiKey, fetch: answer as typeof fetch }), path, body });
+  }
+  assert.deepEqual(asked, [null, "Bearer hr_1"]);
+});
+
 test("a service that is not there is an error of the platform", async () => {
   const nobody = connect({ url: "http://127.0.0.1:9" });
   await assert.rejects(maxFlow({ client: nobody, path, body }), TypeError);
