@@ -29,6 +29,14 @@ def test_nothing_is_loaded_from_anywhere(api: Api) -> None:
     check_problem(api.http.get("/redoc"), "not_found")
 
 
+def test_links_lead_on_under_the_path_that_a_proxy_has_the_service_at(api: Api) -> None:
+    for path in ("/docs", "/status"):
+        page = api.http.get(path, headers={"Accept": "text/html"}).text
+        links = [link for link in re.findall(r'(?:href|action)="([^"]*)"', page) if not link.startswith("#")]
+        assert links, path
+        assert not [link for link in links if link.startswith("/")], path
+
+
 def test_every_operation_and_every_schema_has_its_place(api: Api, document: dict[str, Any]) -> None:
     page = api.http.get("/docs").text
     names = re.findall(r'id="([^"]+)"', page)

@@ -65,9 +65,9 @@ def docs_page(document: Document) -> str:
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title>',
         f"<style>{STYLE}</style></head><body><h1>{title}</h1>",
         f"<p>{_prose(document['info'].get('description', ''))}</p>",
-        '<p class="dim">The same for programs: <a href="/openapi.json">/openapi.json</a>. '
-        'In the browser: <a href="/console">the console</a>. The state of the service: <a href="/status">/status</a>. '
-        'With API keys: <a href="/login">log in</a>.</p>',
+        '<p class="dim">The same for programs: <a href="openapi.json">/openapi.json</a>. '
+        'In the browser: <a href="console">the console</a>. The state of the service: <a href="status">/status</a>. '
+        'With API keys: <a href="login">log in</a>.</p>',
         f"<nav>{links}</nav>",
     ]
     for tag, operations in by_tag.items():

@@ -61,7 +61,7 @@ def status_page(content: Mapping[str, Any], key_id: str | None = None) -> Respon
         f"<h1>Headrace {escape(content['version'])}</h1>",
         _headline(workers),
         f'<p class="dim">This API process has been up for {_span(started)}. As of {now:%Y-%m-%d %H:%M:%S} UTC; '
-        f'reloads every {REFRESH_S} s. The graphs themselves: <a href="/console">the console</a>.</p>',
+        f'reloads every {REFRESH_S} s. The graphs themselves: <a href="console">the console</a>.</p>',
         "<h2>Workers</h2>",
         _table(
             (
@@ -101,8 +101,8 @@ def status_page(content: Mapping[str, Any], key_id: str | None = None) -> Respon
         ),
         "<h2>Limits</h2>",
         _table(("limit", "#value"), [(_limit_name(n), _limit(n, value)) for n, value in content["limits"].items()], ""),
-        '<p class="dim">Programs get this as JSON. The API: <a href="/docs">/docs</a>. Figures for Prometheus: '
-        '<a href="/metrics">/metrics</a>.</p>',
+        '<p class="dim">Programs get this as JSON. The API: <a href="docs">/docs</a>. Figures for Prometheus: '
+        '<a href="metrics">/metrics</a>.</p>',
         "" if key_id is None else f'<p class="dim">Logged in with the key {escape(key_id)}.</p>{LOG_OUT}',
     )
     head = (
