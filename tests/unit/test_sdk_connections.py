@@ -12,7 +12,16 @@ from typing import Any
 
 import httpx
 import pytest
-from headrace import AsyncClient, Client, ClientClosed, ConnectionFailed, HeadraceError, InvalidInput, Retry
+from headrace import (
+    AsyncClient,
+    Client,
+    ClientClosed,
+    ConnectionFailed,
+    HeadraceError,
+    InvalidInput,
+    Retry,
+    UnexpectedAnswer,
+)
 from headrace._exchange import Deadline
 
 from tests.unit.test_sdk_client import GRAPH
@@ -132,6 +141,36 @@ def test_no_connection_is_lost_with_a_caller_who_gives_up(
             await give_up(client)
 
     asyncio.run(session())
+
+
+class Late(Exception):
+    """As a signal raises one, or the time limit of a task queue."""
+
+
+def test_connections_that_were_interrupted_are_not_asked_on_again() -> None:
+    """One that was lost in the midst is neither free nor closed. Refusals and lost connections leave all in order."""
+    answers = [Late(), httpx.ReadError("lost"), httpx.Response(404), httpx.Response(200, json=GRAPH), Late()]
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        given = answers.pop(0)
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+    with Client("http://service", retry=Retry(attempts=1), transport=httpx.MockTransport(answer)) as client:
+        pools = client._caller._pools
+        first = pools.own()
+        with pytest.raises(Late):
+            client.graph("city")
+        second = pools.own()
+        for kind in (ConnectionFailed, UnexpectedAnswer):
+            with pytest.raises(kind):
+                client.graph("city")
+        graph = client.graph("city")
+        assert first is not second is pools.own()
+        with pytest.raises(Late):
+            graph.events()
+        assert pools.own() is not second
 
 
 @pytest.mark.parametrize(

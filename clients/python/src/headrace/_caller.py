@@ -14,7 +14,7 @@ from headrace import _exchange as exchange
 from headrace import _records as records
 from headrace._calls import Call
 from headrace._connecting import Verify, opened, translated, trusted
-from headrace._errors import TransportError
+from headrace._errors import HeadraceError, TransportError
 from headrace._exchange import Deadline, Outcome, Pause, Retry, Send, Step, Steps
 from headrace._files import rewind
 from headrace._mistakes import silence
@@ -26,7 +26,11 @@ NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class Caller:
-    """What `Client`, `Graph` and `Job` share: connections, of each process its own, and how calls are repeated."""
+    """What `Client`, `Graph` and `Job` share: connections, of each process its own, and how calls are repeated.
+
+    Connections that an exception has interrupted, as a signal or a time limit raises one anywhere, are not asked on
+    again: one in ten is lost in httpcore then, neither free nor closed, and a client has a hundred of them.
+    """
 
     def __init__(
         self,
@@ -101,6 +105,9 @@ class Caller:
                     return response
         except TransportError as error:
             return error
+        except BaseException:
+            self._pools.forget(http)
+            raise
 
     @contextmanager
     def lines(self, path: str, deadline: Deadline, others: Mapping[str, str] = NO_HEADERS) -> Iterator[Iterator[str]]:
@@ -114,11 +121,18 @@ class Caller:
     ) -> Iterator[httpx.Response]:
         """An answer below 400, to be read as it comes. `hold_s`: how much longer than usual it may take."""
         timeout_s = min(self._timeout_s, max(deadline.remaining_s, exchange.SHORT_HOLD_S)) + hold_s
-        with translated(), self._pools.own().stream("GET", path, headers=headers, timeout=timeout_s) as response:
-            if not response.is_success:
-                response.read()
-                raise exchange.error_of(response)
-            yield response
+        http = self._pools.own()
+        try:
+            with translated(), http.stream("GET", path, headers=headers, timeout=timeout_s) as response:
+                if not response.is_success:
+                    response.read()
+                    raise exchange.error_of(response)
+                yield response
+        except HeadraceError:
+            raise
+        except BaseException:
+            self._pools.forget(http)
+            raise
 
 
 def _content(step: Send, on_sent: Callable[[int], None] | None) -> bytes | Iterator[bytes] | None:

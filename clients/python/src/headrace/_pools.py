@@ -42,6 +42,12 @@ class Pools(Generic[Owner, Pool]):
             pool = self._pools.setdefault(owner, self._open())  # another thread may have been faster
         return pool
 
+    def forget(self, pool: Pool) -> None:
+        """Whoever asks next opens another one; those who have this one go on with it."""
+        owner = self._whose()
+        if self._pools.get(owner) is pool:
+            self._pools.pop(owner, None)
+
     def end(self) -> Pool | None:
         """No pool is given any more; the one of who asks, which is to be closed, if there is one."""
         self._is_closed = True
