@@ -145,6 +145,32 @@ def test_a_cheapest_flow_in_each_form(http: httpx.Client, accept: str) -> None:
         assert same(read, told), (name, body)
 
 
+@pytest.mark.parametrize("accept", [NPZ, ARROW])
+def test_a_global_cut_in_each_form(http: httpx.Client, accept: str) -> None:
+    ring = {"tail": ["s", "a", "t"], "head": ["a", "t", "s"], "capacity": [5, 3, 4], "vertex_labels": ["s", "a", "t"]}
+    assert http.put("/v1/graphs/named-ring", json=ring).status_code in (200, 201)
+    for name in ("plain", "named-ring"):
+        told = json.loads(asked(http, f"{name}/global-min-cut", JSON, {}), parse_float=Decimal)
+        read = together(*READ[accept](asked(http, f"{name}/global-min-cut", accept, {})))
+        assert same(read, told), name
+
+
+STRINGS = "application/json; numbers=string"
+
+
+def test_strings_have_the_members_of_numbers(http: httpx.Client) -> None:
+    """What marks unlimited rows in columns has no place where they are "inf"."""
+    joined = {"tail": [0, 1], "head": [1, 2], "capacity": ["inf", 1.5], "undirected": True, "source": 0, "sink": 2}
+    assert http.put("/v1/graphs/joined", json=joined).status_code in (200, 201)
+    limits = {"fields": ["bottlenecks"], "bottlenecks": {"up_to": 5}}
+    for path, body, member in (("gomory-hu-tree", {}, "tree"), ("max-flow", limits, "bottlenecks")):
+        told, texts = (
+            http.post(f"/v1/graphs/joined/{path}", headers={"Accept": accept}, json=body).raise_for_status().json()
+            for accept in (JSON, STRINGS)
+        )
+        assert told[member].keys() == texts[member].keys()
+
+
 def test_caps_in_each_form(http: httpx.Client) -> None:
     body = {"sources": ["s"], "sinks": ["t", "a"], "supply": [1.5], "demand": ["inf", 0.5], "fields": FIELDS}
     told = json.loads(asked(http, "labelled/max-flow", JSON, body), parse_float=Decimal)

@@ -16,6 +16,7 @@ import pytest
 from headrace import Client
 
 from gpu_engine.networks.terminals import Terminals
+from tests.contract.columns import of_arrow
 from tests.graphs import CITY
 from tests.oracle import maximum_flow
 from tests.random_networks import random_edges
@@ -240,6 +241,10 @@ def test_a_tree_in_columns(http: httpx.Client, triangle: str) -> None:
     body = {"fields": ["groups"], "terminals": ["x", "z"]}
     headers = {"Accept": "application/vnd.apache.arrow.stream"}
     assert http.post(f"{triangle}/gomory-hu-tree", json=body, headers=headers).status_code == 200
+    both = http.post(f"{triangle}/gomory-hu-tree", json=body | {"fields": ["tree", "groups"]}, headers=headers)
+    _, columns = of_arrow(both.content)
+    assert columns.keys() == {"tail", "head", "value", "unlimited", "vertices", "terminal"}
+    assert [name.encode() in both.content for name in ("tree.tree", "groups.groups")] == [False, False]
 
 
 def test_a_global_cut(http: httpx.Client, triangle: str, city: str) -> None:

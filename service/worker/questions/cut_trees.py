@@ -19,10 +19,10 @@ from gpu_engine.pairs.solver import PairSolver, seat_nbytes, solver_nbytes
 from gpu_engine.text.counted import counted
 from gpu_engine.types import INFINITE, VertexArray
 from service.errors import ServiceError
-from service.protocol import CutTreeArgs, Envelope, GlobalCutArgs
+from service.protocol import TEXTS, CutTreeArgs, Envelope, GlobalCutArgs
 from service.store.jobs.record import Result
 from service.worker import answers
-from service.worker.columns import FlagColumn, each, listed, marked
+from service.worker.columns import FlagColumn, each, listed
 from service.worker.copies import Copies
 from service.worker.graph import Graph
 from service.worker.pinned import pin
@@ -155,15 +155,15 @@ def _tree_parts(network: Network, found: CutTree, args: CutTreeArgs) -> dict[str
     parts: dict[str, object] = {"certificate": {"valid": True, "rows": len(found.tail)}}
     if "tree" in args.fields:
         parts["tree"] = {
-            "tail": answers.labels(names, listed(found.tail), "tree"),
-            "head": answers.labels(names, listed(found.head), "tree"),
-            "value": answers.amounts(network, found.value, each(found.value), "tree"),
-        } | ({} if args.encoding == "json" else {"unlimited": FlagColumn(found.value == INFINITE, "tree")})
+            "tail": answers.labels(names, listed(found.tail)),
+            "head": answers.labels(names, listed(found.head)),
+            "value": answers.amounts(network, found.value, each(found.value)),
+        } | ({} if args.encoding in TEXTS else {"unlimited": FlagColumn(found.value == INFINITE)})
     if "groups" in args.fields:
         others = np.flatnonzero((found.group != np.arange(network.n_vertices)) & network.there)
         parts["groups"] = {
-            "vertices": answers.labels(names, listed(others), "groups"),
-            "terminal": answers.labels(names, listed(found.group[others]), "groups"),
+            "vertices": answers.labels(names, listed(others)),
+            "terminal": answers.labels(names, listed(found.group[others])),
         }
     return parts
 
@@ -175,7 +175,7 @@ def _cut_parts(network: Network, found: GlobalCut, args: GlobalCutArgs) -> dict[
     if not found.value:
         parts["reason"] = "no open edge leads from the source side to the sink side"
     if "cut" in args.fields:
-        rows, names = np.arange(network.n_edges), network.vertex_labels
+        rows = np.arange(network.n_edges)
         leaves, enters = found.source_side[network.edge_tail(rows)], found.source_side[network.edge_head(rows)]
         crosses = (leaves & ~enters) | (network.is_undirected(rows) & enters & ~leaves)
         edges = listed(np.flatnonzero(crosses & (network.capacity > 0)))
@@ -183,7 +183,5 @@ def _cut_parts(network: Network, found: GlobalCut, args: GlobalCutArgs) -> dict[
             "value": value,
             "edges": answers.labels(network.edge_ids, edges),
             "pays": answers.amounts(network, network.capacity, edges),
-            "source_side": answers.labels(names, marked(found.source_side), "source_side"),
-            "sink_side": answers.labels(names, marked(~found.source_side & network.there), "sink_side"),
-        }
+        } | answers.cut_sides(network, found.source_side, packed=args.encoding not in TEXTS)
     return parts

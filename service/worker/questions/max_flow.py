@@ -97,8 +97,7 @@ class MaxFlow:
             gains = self._bottlenecks.gains(graph, solved, found, args.up_to, control) if args.up_to else None
             columns += found.columns
             of_vertices = graph.vertices is not None
-            parts["bottlenecks"] = bottlenecks.shown(
-                graph.network, found, gains, of_vertices, packed=args.encoding != "json"
-            )
+            packed = args.encoding not in TEXTS
+            parts["bottlenecks"] = bottlenecks.shown(graph.network, found, gains, of_vertices, packed=packed)
         self._solver.hold(graph, sum(column.nbytes for column in columns))
         return parts
