@@ -193,9 +193,9 @@ def test_updates_do_not_wait_and_rows_are_of_one_version(http: httpx.Client) -> 
 
 def test_a_cancel_and_a_time_limit_end_it(http: httpx.Client) -> None:
     graph = load(http, "slow", grid(70, 3))
-    assert refused(http, graph, "gomory-hu-tree", terminals=list(range(3000)), time_limit_s=0.2)[:2] == (504, "timeout")
+    assert refused(http, graph, "gomory-hu-tree", terminals=[*range(3000)], time_limit_s=0.01)[:2] == (504, "timeout")
     vertices = list(range(0, 4900, 65))
-    assert refused(http, graph, "pairs", among=vertices, fields=["cut"], time_limit_s=0.2)[:2] == (504, "timeout")
+    assert refused(http, graph, "pairs", among=vertices, fields=["cut"], time_limit_s=0.01)[:2] == (504, "timeout")
     started = http.post(f"{graph}/gomory-hu-tree", json={"terminals": list(range(3000))}, headers={"Prefer": "wait=0"})
     assert started.status_code == 202
     job = started.headers["location"]
