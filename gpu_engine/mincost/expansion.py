@@ -17,14 +17,14 @@ import numpy as np
 from gpu_engine.checks.costs import CostProof, prove_cheapest
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import Control
-from gpu_engine.errors import Infeasible, Unbounded
+from gpu_engine.errors import CapacityOverflow, Infeasible, Unbounded
 from gpu_engine.footprint import Counts, Footprint, Room, on_cpu, unlimited
 from gpu_engine.mincost.augmenting import cheapest_from
 from gpu_engine.mincost.cheapest import cheapest_flow
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.types import EdgeArray, UnitArray
+from gpu_engine.types import MAX_TOTAL, EdgeArray, UnitArray
 
 BUILD_BYTES = 40
 """For each edge, while the network with second edges is put together."""
@@ -94,16 +94,20 @@ def _doubled(network: Network, rows: EdgeArray, beside: UnitArray) -> Network:
     """The network with a second edge beside each of these. Raises `CapacityOverflow`."""
     own = np.arange(network.n_edges)
     every = np.concatenate([own, rows])
-    return Network(
-        EdgeList(
-            n_vertices=network.n_vertices,
-            tail=network.edge_tail(every),
-            head=network.edge_head(every),
-            capacity=np.concatenate([network.capacity, beside]),
-            undirected=np.array(network.is_undirected(every)),
-            decimals=network.decimals,
-        )
+    edges = EdgeList(
+        n_vertices=network.n_vertices,
+        tail=network.edge_tail(every),
+        head=network.edge_head(every),
+        capacity=np.concatenate([network.capacity, beside]),
+        undirected=np.array(network.is_undirected(every)),
+        decimals=network.decimals,
     )
+    try:
+        return Network(edges)
+    except CapacityOverflow:  # its rows are those of the second edges too, which the caller has not named
+        most = f"the limit is {MAX_TOTAL} units, and each edge may be widened by all that is to flow more"
+        detail = f"the capacities, and what may be added to them, add up to too much: {most}; `max_add` bounds it"
+        raise CapacityOverflow(detail, field="/raise_by") from None
 
 
 def _own_first(network: Network, rows: EdgeArray, flow: UnitArray) -> UnitArray:

@@ -245,6 +245,7 @@ def test_prices_have_decimals_of_their_own_and_arrays_too(http: httpx.Client, ci
         (WIDE | {"price": [1, 1, 1, "0.0000000001"]}, 422, "invalid_body", "/price"),
         (WIDE | {"price": [1, 1, 1, 10**18]}, 422, "cost_overflow", "/price"),
         (WIDE | {"price": [1, 1, 1, 10**30]}, 422, "cost_overflow", "/price"),
+        (WIDE | {"raise_by": 2**59}, 422, "capacity_overflow", "/raise_by"),
         (WIDE | {"max_add": [1]}, 422, "invalid_body", "/max_add"),
         (WIDE | {"max_add": [0, 0, 0, 1]}, 422, "infeasible", "/raise_by"),
         (WIDE | {"edges": ["a", "b", "d", "d"]}, 422, "invalid_body", "/edges"),

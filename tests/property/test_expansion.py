@@ -9,7 +9,7 @@ import pytest
 
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import Control
-from gpu_engine.errors import EngineError, Unbounded
+from gpu_engine.errors import CapacityOverflow, EngineError, Unbounded
 from gpu_engine.footprint import Footprint
 from gpu_engine.mincost import augmenting, expansion, process, solver
 from gpu_engine.mincost.cheapest import CheapestFlow
@@ -17,7 +17,7 @@ from gpu_engine.mincost.expansion import Candidates, TooMuch, cheapest_expansion
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.types import INFINITE
+from gpu_engine.types import INFINITE, MAX_TOTAL
 from tests.cases import cases
 from tests.graphs import drawn
 from tests.property.test_mincost import by_networkx, maximum
@@ -143,6 +143,14 @@ def test_too_much_is_refused_with_what_can_be_had() -> None:
     with pytest.raises(TooMuch) as refused:
         cheapest_expansion(Network(edges), Terminals.of([0], [2]), candidates, 2, 4)
     assert refused.value.most == 5
+
+
+def test_sums_beyond_exact_ones_are_told_without_rows_that_nobody_sent() -> None:
+    edges = drawn(3, [(0, 1, 5), (1, 2, 2)])
+    candidates = Candidates(np.array([0, 1]), np.array([1, 1]), np.array([INFINITE, INFINITE]))
+    with pytest.raises(CapacityOverflow, match="max_add") as refused:
+        cheapest_expansion(Network(edges), Terminals.of([0], [2]), candidates, 2, MAX_TOTAL - 9)
+    assert (refused.value.where.field, refused.value.where.rows) == ("/raise_by", [])
 
 
 def test_memory_is_asked_for_before_it_is_taken() -> None:

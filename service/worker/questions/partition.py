@@ -56,8 +56,7 @@ class Partition:
         network = graph.network
         if args.k > network.n_live_vertices:
             there = counted(network.n_live_vertices, "vertex", "vertices")
-            told = f"{counted(args.k, 'part is', 'parts are')} too many for {there}: each has one at least"
-            raise InvalidNetwork(told, field="/k")
+            raise InvalidNetwork(f"{counted(args.k, 'part is', 'parts are')} too many for {there}", field="/k")
         question = Question(args.k, exact(args.epsilon), args.weights, args.seed)
         found, report, proof = self._solver.giving_way(graph, lambda: self._found(task, graph, question, args))
         solved = time.perf_counter()
