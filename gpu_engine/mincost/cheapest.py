@@ -22,6 +22,8 @@ SEARCHES = 24
 FEW_UNITS = 200
 """So few units, of as much as divides all capacities, are always sent without it: each needs one search at most, and a
 walk through what that has found."""
+FEW_STEPS = 4_000_000
+"""So many arcs are always looked at, at least: a tenth of a second, less than the start of the solver's process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def _by_few_paths(problem: Problem, control: Control, room: Room) -> Sent | None
         return None
     limits = problem.capacity[problem.capacity != INFINITE]
     units = problem.value // int(np.gcd(np.gcd.reduce(limits), problem.value))
-    searches = max(SEARCHES, 2 * units) if units <= FEW_UNITS else SEARCHES
+    searches = max(SEARCHES, 2 * units if units <= FEW_UNITS else 0, FEW_STEPS // max(1, 2 * len(problem.tail)))
     return sent(problem, np.zeros(len(problem.tail), np.int64), problem.value, searches, control, room)
 
 

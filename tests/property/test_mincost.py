@@ -119,6 +119,19 @@ def test_few_units_need_no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not found.by_solver
 
 
+def test_a_small_network_needs_no_solver_for_many_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its process takes longer to start than that."""
+    rng, n = np.random.default_rng(1), 300
+    tail, head = rng.integers(0, n, (2, 4 * n)).astype(np.int32)
+    network = Network(EdgeList(n, tail, head, rng.integers(100, 200, 4 * n)))
+    terminals = Terminals.of(range(10), range(10, 20))
+    cost, value = rng.integers(1, 1000, 4 * n), maximum(network, terminals)
+    monkeypatch.setattr(cheapest, "solve", None)
+    found = cheapest_flow(network, cost, terminals, value)
+    assert proven(network, cost, terminals, value, found).failures == ()
+    assert value > 1000
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_every_flow_of_a_small_network(seed: int) -> None:
     """Each capacity is at most 2 and there are at most 5 edges, so that all flows can be looked at."""
