@@ -67,8 +67,10 @@ def cheapest_flow(
 
 def _by_few_paths(problem: Problem, control: Control, room: Room) -> Sent | None:
     """The flow if it is found by successive shortest paths from zero in little time."""
-    if problem.value == 0 or (problem.cost < 0).any():
+    if (problem.cost < 0).any():
         return None
+    if problem.value == 0:
+        return Sent(np.zeros(len(problem.tail), np.int64), np.zeros(problem.n_vertices, np.int64))
     limits = problem.capacity[problem.capacity != INFINITE]
     units = problem.value // int(np.gcd(np.gcd.reduce(limits), problem.value))
     searches = max(SEARCHES, 2 * units if units <= FEW_UNITS else 0, FEW_STEPS // max(1, 2 * len(problem.tail)))

@@ -12,6 +12,7 @@ from gpu_engine.checks.costs import CostProof, prove_cheapest
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import Control
 from gpu_engine.errors import Infeasible, Unbounded
+from gpu_engine.footprint import Footprint
 from gpu_engine.mincost import cheapest, process, solver
 from gpu_engine.mincost.cheapest import CheapestFlow, cheapest_flow
 from gpu_engine.networks.edgelist import EdgeList
@@ -117,6 +118,18 @@ def test_few_units_need_no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     assert proven(network, cost, terminals, value, found).failures == ()
     assert value >= 100
     assert not found.by_solver
+
+
+@pytest.mark.parametrize("m", [0, 2])
+def test_nothing_needs_no_solver(m: int) -> None:
+    """Nor is memory asked for its process."""
+    ends = np.arange(m, dtype=np.int32)
+    network, asked = Network(EdgeList(3, ends, ends + 1, np.full(m, 5))), list[Footprint]()
+    terminals, cost = Terminals.of([2], [0]), np.full(m, 2**40)
+    found = cheapest_flow(network, cost, terminals, 0, room=asked.append)
+    proof = proven(network, cost, terminals, 0, found)
+    assert (proof.failures, proof.cost, found.by_solver) == ((), 0, False)
+    assert sum(one.host for one in asked) < 1_000_000
 
 
 def test_a_small_network_needs_no_solver_for_many_units(monkeypatch: pytest.MonkeyPatch) -> None:
