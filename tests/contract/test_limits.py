@@ -260,6 +260,11 @@ def test_an_expansion_that_cannot_be(
     assert refusal(http.post(f"{city}/capacity-expansion", json=body)) == (status, code, field)
 
 
+def test_prices_of_too_many_decimals_are_told_by_their_rows(http: httpx.Client, city: str) -> None:
+    body = WIDE | {"price": [1, "0.0000000001", 1, "1e-12"]}
+    assert http.post(f"{city}/capacity-expansion", json=body).json()["rows"] == [1, 3]
+
+
 def test_a_flow_without_a_bound_has_neither_curve_nor_price(http: httpx.Client, pair: str) -> None:
     ends = {"sources": ["v"], "sinks": ["t"]}
     assert refusal(http.post(f"{pair}/parametric", json=ends | {"edges": ["d"], "to": 2}))[:2] == (422, "unbounded")

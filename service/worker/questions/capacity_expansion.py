@@ -104,9 +104,11 @@ def _candidates(graph: Graph, args: CapacityExpansionArgs) -> tuple[Candidates, 
 
 def _prices(network: Network, literals: list[str]) -> tuple[UnitArray, int]:
     """int64[k], in units of as many decimals as the longest has. Raises `InvalidNetwork`, `CostOverflow`."""
-    places = max((len(text.partition(".")[2].rstrip("0")) for text in literals), default=0)
+    each = [len(text.partition(".")[2].rstrip("0")) for text in literals]
+    places = max(each, default=0)
     if places > MAX_DECIMALS:
-        raise InvalidNetwork(f"a price has at most {MAX_DECIMALS} decimals, not {places}", field="/price")
+        rows = [row for row, own in enumerate(each) if own > MAX_DECIMALS]
+        raise InvalidNetwork(f"a price has at most {MAX_DECIMALS} decimals, not {places}", rows, field="/price")
     try:
         price = read_literals(literals, places, lambda i: to_units(read_decimal(literals[i], i), places, i))
     except EngineError as error:
