@@ -45,11 +45,11 @@ class Control:
     """Memory that a host and a running solve share; one solve at a time. Safe to use from another thread.
 
     ``slots`` int64[8]: 0 cancel flag, 1 pushes, 2 relabels, 3 global relabels, 4 arcs scanned, 5 what a drain on a CPU
-    says: 1 if the network is long and narrow, `gpu_engine.cpu.drain.TOO_LONG`. A kernel polls slot 0 about every
-    millisecond.
+    says: 1 if the network is long and narrow, `gpu_engine.cpu.drain.TOO_LONG`; 6 links of trees that it has turned
+    round or passed over. A kernel polls slot 0 about every millisecond.
     """
 
-    CANCEL, PUSHES, RELABELS, GLOBAL_RELABELS, ARCS_SCANNED, NARROW = range(6)
+    CANCEL, PUSHES, RELABELS, GLOBAL_RELABELS, ARCS_SCANNED, NARROW, PASSED = range(7)
 
     def __init__(self) -> None:
         self.slots: NDArray[np.int64] = np.zeros(8, np.int64)

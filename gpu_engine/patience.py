@@ -26,7 +26,7 @@ class Patience:
     """
 
     least: int = MANY_BROKEN
-    """Fewer broken ends than this are always repaired."""
+    """Fewer broken ends than this are repaired until repairs of their size have proven to be slower."""
     slow_from: int = 1 << 62
     """Broken ends from which on a repair that nobody has tried yet is expected to be slower than a cold solve."""
     cold_ms: float = float("inf")
@@ -42,7 +42,7 @@ class Patience:
 
     def allows(self, n_broken: int) -> bool:
         """False if a cold solve should be made; now and then a repair is tried all the same."""
-        if n_broken < self.least:
+        if n_broken < self.least and n_broken.bit_length() not in self._means:
             return True
         expected_ms = self._expected_ms(n_broken)
         if expected_ms <= WORSE * self.cold_ms:

@@ -30,9 +30,9 @@ from gpu_engine.cpu.pseudoflow import (
     undo_saturation,
 )
 from gpu_engine.cpu.push_relabel import push_excess
-from gpu_engine.cpu.reach import Reach, list_ends
+from gpu_engine.cpu.reach import Ends, Reach, list_ends
 from gpu_engine.cpu.scratch import Scratch
-from gpu_engine.cpu.smallcut import GAVE_UP, SOURCE_CUT, attempt
+from gpu_engine.cpu.smallcut import GAVE_UP, SOURCE_CUT, AttemptResult, attempt
 from gpu_engine.engine import Control
 from gpu_engine.networks.network import Network
 from gpu_engine.types import BoolArray, UnitArray
@@ -95,13 +95,11 @@ def move_ahead(
     pushing: float,
     thin: bool,
     only: bool,
+    limit: float,
     slots: NDArray[np.int64],
     mirror: int | None,
 ) -> bool:
-    """Move all excess; returns as `move_excess`. Each algorithm goes on where the one before left off.
-
-    ``pushing``, ``thin``, ``only``: as in `run`.
-    """
+    """Move all excess; returns as `run`. Each algorithm goes on where the one before left off."""
     if pushing > 0 and push_excess(flow, forest, pushing, THIN_TRIAL if thin else TRIAL, slots, mirror):
         return True
     if only:
@@ -111,7 +109,7 @@ def move_ahead(
         or push_excess(flow, forest, PUSHED_AGAIN * pushing, np.inf, slots, mirror)
     ):
         return True
-    return bool(solve(flow, forest, np.inf, slots, mirror))
+    return bool(solve(flow, forest, limit, slots, mirror))
 
 
 @njit(nogil=True, cache=True)
@@ -123,25 +121,69 @@ def run(
     pushing: float,
     thin: bool,
     only: bool,
+    limit: float,
     slots: NDArray[np.int64],
 ) -> bool:
-    """Move all excess from the excesses, or (``behind``) from the deficits; returns as `move_excess`.
+    """Move all excess from the excesses, or (``behind``) from the deficits; False if cancelled, or not through.
 
-    Push-relabel may scan ``pushing`` arcs, and the pseudoflow algorithm does the rest, unless push-relabel is to be the
-    ``only`` one: then False says as well that it was not through. In a ``thin`` network, where the rest can take long,
-    push-relabel is tried once more (`PATIENCE`).
+    Push-relabel may scan ``pushing`` arcs, and the pseudoflow algorithm takes ``limit`` steps at most for the rest,
+    unless push-relabel is to be the ``only`` one. In a ``thin`` network, where the rest can take long, push-relabel is
+    tried once more (`PATIENCE`).
     """
     n = len(flow.role)
     if behind:
         negate(flow.excess)
-        done = move_ahead(flow, forest, pushing, thin, only, slots, 0)
+        done = move_ahead(flow, forest, pushing, thin, only, limit, slots, 0)
         negate(flow.excess)
     else:
-        done = move_ahead(flow, forest, pushing, thin, only, slots, None)
+        done = move_ahead(flow, forest, pushing, thin, only, limit, slots, None)
     if done:
         for v in range(n):
             side[v] = forest.label[v] <= n if behind else forest.label[v] == n + 1
     return bool(done)
+
+
+@njit(nogil=True, cache=True)
+def begins_behind(attempted: AttemptResult, begin: int) -> bool:
+    """Whether the pseudoflow algorithm starts from the deficits, after an attempt that gave up."""
+    return begin == BEHIND or (begin == EITHER and attempted.most_out > TIGHTER * attempted.most_in)
+
+
+@njit(nogil=True, cache=True)
+def less_behind(ends: Ends, begin: int) -> bool:
+    """Whether push-relabel starts from the deficits, as there is less to move."""
+    return begin == BEHIND or (begin == EITHER and ends.down < ends.up)
+
+
+@njit(nogil=True, cache=True)
+def mark_cut(flow: Pseudoflow, reach: Reach, attempted: AttemptResult, side: BoolArray) -> None:
+    """Write the side of the excesses, after an attempt that has found a cut."""
+    exhausted = attempted.kind == SOURCE_CUT
+    for v in range(len(flow.role)):
+        side[v] = not exhausted and flow.role[v] == ORDINARY
+    reached = reach.ahead if exhausted else reach.behind
+    for i in range(attempted.reached):
+        side[reached[i]] = exhausted
+
+
+@njit(nogil=True, cache=True)
+def move_between_neighbours(
+    flow: Pseudoflow,
+    forest: Forest,
+    reach: Reach,
+    forests: Forests,
+    side: BoolArray,
+    ends: Ends,
+    begin: int,
+    limit: float,
+    slots: NDArray[np.int64],
+) -> bool:
+    """`move_excess` where excesses stand beside deficits; ``limit`` as in `run`."""
+    size = len(flow.role) + len(flow.head)
+    greedy.first_flow(flow, ends, reach, forest.label, slots)
+    if ibfs.search(flow, forests, side, MATCHED_SIZES * size, slots):
+        return True
+    return slots[CANCEL] == 0 and run(flow, forest, side, begin == BEHIND, 0.0, False, False, limit, slots)
 
 
 @njit(nogil=True, cache=True)
@@ -151,40 +193,23 @@ def move_excess(
     reach: Reach,
     forests: Forests,
     side: BoolArray,
+    ends: Ends,
     begin: int,
-    repair: bool,
-    narrow: bool,
     slots: NDArray[np.int64],
 ) -> bool:
-    """Move excess to deficits until none can; returns False if cancelled, or if a repair of a ``narrow`` network is too
-    long (`TOO_LONG`): then ``side`` is not written.
+    """Move excess to deficits until none can; returns False if cancelled: then ``side`` is not written.
 
-    ``side`` bool[n] becomes the excesses' side of a minimum cut through the ordinary vertices. ``begin``: the side from
-    which the pseudoflow algorithm starts, AHEAD for the excesses, BEHIND for the deficits, or EITHER. ``repair``
-    and ``narrow``: see `drain`.
+    ``side`` bool[n] becomes the excesses' side of a minimum cut through the ordinary vertices; ``ends`` as `list_ends`
+    has just listed them. ``begin``: the side from which the pseudoflow algorithm starts, AHEAD for the excesses, BEHIND
+    for the deficits, or EITHER.
     """
-    ends, size = list_ends(flow, reach), len(flow.role) + len(flow.head)
-    matched = (ends.n_excesses + ends.n_deficits) * STANDING_CLOSE >= len(flow.role) and greedy.beside(
-        flow, reach.excesses, ends.n_excesses
-    )
-    if matched:
-        greedy.first_flow(flow, ends, reach, forest.label, slots)
-        if ibfs.search(flow, forests, side, MATCHED_SIZES * size, slots):
-            return True
-        return slots[CANCEL] == 0 and run(flow, forest, side, begin == BEHIND, 0.0, False, False, slots)
-    capacities = widths(flow)
-    less_behind = begin == BEHIND or (begin == EITHER and ends.down < ends.up)
-    attempted = attempt(flow, reach, ends, budget_for(flow, ends, capacities, repair), slots)
+    size, capacities = len(flow.role) + len(flow.head), widths(flow)
+    attempted = attempt(flow, reach, ends, budget_for(flow, ends, capacities, False), slots)
     unsettled = attempted.kind == GAVE_UP and slots[CANCEL] == 0
-    if unsettled and narrow:
-        done = run(flow, forest, side, less_behind, BRIEFLY * size, False, True, slots)
-        if not done and slots[CANCEL] == 0:
-            slots[NARROW] = TOO_LONG
-        return done
-    if attempted.narrow and not repair:
+    if attempted.narrow:
         slots[NARROW] = 1
-    elif unsettled and not repair and not attempted.fanned and are_few(ends, capacities.narrow, False):
-        if run(flow, forest, side, less_behind, BRIEFLY * size, False, True, slots):
+    elif unsettled and not attempted.fanned and are_few(ends, capacities.narrow, False):
+        if run(flow, forest, side, less_behind(ends, begin), BRIEFLY * size, False, True, np.inf, slots):
             return True
         if slots[CANCEL] == 0 and ibfs.search(flow, forests, side, MATCHED_SIZES * size, slots):
             return True
@@ -192,22 +217,46 @@ def move_excess(
         attempted = attempt(flow, reach, list_ends(flow, reach), more, slots)
     if slots[CANCEL] != 0:
         return False
-    if attempted.kind == GAVE_UP and (attempted.fanned or attempted.shallow) and not repair:
+    if attempted.kind == GAVE_UP and (attempted.fanned or attempted.shallow):
         if ibfs.search(flow, forests, side, (MATCHED_SIZES if attempted.fanned else PARTED_SIZES) * size, slots):
             return True
         if slots[CANCEL] != 0:
             return False
     if attempted.kind == GAVE_UP:
-        behind = begin == BEHIND or (begin == EITHER and attempted.most_out > TIGHTER * attempted.most_in)
-        pushing = PUSHED_SIZES * size if attempted.narrow and not repair else 0.0
-        return run(flow, forest, side, behind, pushing, attempted.thin and pushing > 0, False, slots)
-    exhausted = attempted.kind == SOURCE_CUT
-    for v in range(len(flow.role)):
-        side[v] = not exhausted and flow.role[v] == ORDINARY
-    reached = reach.ahead if exhausted else reach.behind
-    for i in range(attempted.reached):
-        side[reached[i]] = exhausted
+        pushing = PUSHED_SIZES * size if attempted.narrow else 0.0
+        thin = attempted.thin and attempted.narrow
+        return run(flow, forest, side, begins_behind(attempted, begin), pushing, thin, False, np.inf, slots)
+    mark_cut(flow, reach, attempted, side)
     return True
+
+
+@njit(nogil=True, cache=True)
+def repair_excess(
+    flow: Pseudoflow,
+    forest: Forest,
+    reach: Reach,
+    side: BoolArray,
+    ends: Ends,
+    begin: int,
+    narrow: bool,
+    limit: float,
+    slots: NDArray[np.int64],
+) -> bool:
+    """`move_excess` where most of the flow is there already; ``narrow`` and ``limit`` as in `drain`. False as well if
+    it takes too long."""
+    size, budget = len(flow.role) + len(flow.head), budget_for(flow, ends, widths(flow), True)
+    if not narrow:
+        most = min(budget.limit, limit)
+        budget = Budget(most, most, False, budget.equal, budget.one_way)
+    attempted = attempt(flow, reach, ends, budget, slots)
+    if attempted.kind != GAVE_UP:
+        mark_cut(flow, reach, attempted, side)
+        return True
+    if slots[CANCEL] != 0:
+        return False
+    if narrow:
+        return run(flow, forest, side, less_behind(ends, begin), BRIEFLY * size, False, True, limit, slots)
+    return run(flow, forest, side, begins_behind(attempted, begin), 0.0, False, False, limit, slots)
 
 
 @njit(nogil=True, cache=True)
@@ -220,16 +269,27 @@ def drain_kernel(
     begin: int,
     repair: bool,
     narrow: bool,
+    limit: float,
     slots: NDArray[np.int64],
     mirror: int | None,
 ) -> bool:
-    """`drain` but for its arrays: marks the side that it returns; returns False if cancelled (then it is empty)."""
+    """`drain` but for its arrays: marks the side that it returns; returns False if cancelled, or too long (then it is
+    empty)."""
     if mirror is not None:
         negate(flow.excess)
     pushed = saturate_unlimited(flow, mirror)
     if mirror is not None:
         negate(flow.excess)
-    done: bool = move_excess(flow, forest, reach, forests, side, begin, repair, narrow, slots)
+    ends = list_ends(flow, reach)
+    stand_close = (ends.n_excesses + ends.n_deficits) * STANDING_CLOSE >= len(flow.role)
+    if stand_close and greedy.beside(flow, reach.excesses, ends.n_excesses):
+        done = move_between_neighbours(flow, forest, reach, forests, side, ends, begin, limit, slots)
+    elif repair:
+        done = repair_excess(flow, forest, reach, side, ends, begin, narrow, limit, slots)
+    else:
+        done = move_excess(flow, forest, reach, forests, side, ends, begin, slots)
+    if not done and slots[CANCEL] == 0:
+        slots[NARROW] = TOO_LONG
     if mirror is not None:
         negate(flow.excess)
     undo_saturation(flow, pushed, mirror)
@@ -237,7 +297,7 @@ def drain_kernel(
         negate(flow.excess)
         for v in range(len(side)):
             side[v] = done and flow.role[v] == ORDINARY and not side[v]
-    return done
+    return bool(done)
 
 
 def drain(
@@ -252,6 +312,7 @@ def drain(
     exact: bool = False,
     repair: bool = False,
     narrow: bool = False,
+    limit: float = np.inf,
 ) -> BoolArray:
     """Push positive excess to deficits and unlimited vertices until none can reach one (phase 1 only).
 
@@ -261,8 +322,9 @@ def drain(
     vertex, and no residual arc leaves it except to vertices outside.
     Unless ``exact``, ordinary vertices outside R may lack more than before, and unlimited ones hold as much more.
     ``repair`` says that most of the flow is there already, which decides how long the attempt of a small cut may take,
-    ``narrow`` that it is a repair of a network that its solve from zero has found long and narrow: then R is empty too
-    if that takes so long that a solve from zero is faster (`TOO_LONG` in ``control``).
+    ``narrow`` that its solve from zero has found the network long and narrow. A repair that would take more than
+    ``limit`` steps, or a narrow one more than `BRIEFLY`, ends with an R that is empty too, and says so (`TOO_LONG` in
+    ``control``).
     Mirrored, deficits are filled from excess instead: swap excess and deficit, arc and reverse arc, above.
 
     Once ``control`` is cancelled it returns within about a millisecond; residuals and excess are then a valid
@@ -284,5 +346,5 @@ def drain(
     # If exact, it starts at the caller's excesses: deficits that the saturation made stay in place until it is undone.
     begin = (BEHIND if mirrored else AHEAD) if exact else EITHER
     memory = scratch.forest(n), scratch.reach(n), scratch.forests(n)
-    drain_kernel(flow, *memory, side, begin, repair, narrow, control.slots, 0 if mirrored else None)
+    drain_kernel(flow, *memory, side, begin, repair, narrow, limit, control.slots, 0 if mirrored else None)
     return side

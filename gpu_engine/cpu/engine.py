@@ -11,8 +11,9 @@ from gpu_engine.cpu import derive, repair, sides
 from gpu_engine.cpu.audit import Audit
 from gpu_engine.cpu.derive import go_on
 from gpu_engine.cpu.forking import ForkableEngine
+from gpu_engine.cpu.pseudoflow import steps_taken
 from gpu_engine.cpu.reroute import outflow
-from gpu_engine.cpu.settling import broken, drain_side, settle
+from gpu_engine.cpu.settling import broken, drain_side, repair_sides
 from gpu_engine.cpu.state import CpuFlowState
 from gpu_engine.cpu.trying import trials_of
 from gpu_engine.engine import Bottlenecks, Control, Cut, Engine, FlowState, Fork
@@ -108,9 +109,10 @@ class CpuEngine(ForkableEngine[CpuFlowState]):
         network = self.network
         csr = network.row_offsets, network.head, network.reverse_arc
         repair.saturate(*csr, sources, state.residual, state.excess, state.source_side)
-        scanned_before = control.progress()["arcs_scanned"]
-        drain_side(self.network, state, control, deficits=False, repair=False)
+        scanned_before, steps_before = control.progress()["arcs_scanned"], steps_taken(control.slots)
+        drain_side(self.network, state, control, deficits=False)
         state.cold_arcs_scanned = control.progress()["arcs_scanned"] - scanned_before
+        state.cold_steps = steps_taken(control.slots) - steps_before
         state.narrow = bool(control.slots[Control.NARROW])
         state.value = self._value(state)
         return control.progress()
@@ -130,8 +132,7 @@ class CpuEngine(ForkableEngine[CpuFlowState]):
 
     def _repair(self, state: CpuFlowState, control: Control) -> Mapping[str, int]:
         self._room(self.needs.scratch)
-        for deficits in (True, False):  # what deficits draw from T, T may lack or hold afterwards
-            settle(self.network, state, control, deficits=deficits)
+        repair_sides(self.network, state, control)
         return control.progress()
 
     def cut(self, state: FlowState, control: Control | None = None, *, near: End = "sources") -> Cut:

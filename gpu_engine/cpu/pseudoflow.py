@@ -86,10 +86,11 @@ PARENT: Final = 0
 PARENT_ARC: Final = 1
 CHILD: Final = 2
 NEXT: Final = 3  # sibling
+NEXT_ROOT: Final = 3  # next strong root of the same label: a root has no siblings
 PREVIOUS: Final = 4  # sibling
-SEARCH: Final = 5  # next child to visit in the current search
+SEARCH: Final = 5  # next child to visit: no child before it has the vertex's own label
 CURRENT: Final = 6  # position in the row, see `in_turn`: no arc before it is admissible
-NEXT_ROOT: Final = 7  # next strong root of the same label
+LAST: Final = 7  # child
 
 NONE: Final = np.uint32(0xFFFF_FFFF)
 ORDINARY: Final = 0
@@ -101,6 +102,7 @@ RELABELS: Final = Control.RELABELS
 GLOBAL_RELABELS: Final = Control.GLOBAL_RELABELS
 ARCS_SCANNED: Final = Control.ARCS_SCANNED
 NARROW: Final = Control.NARROW
+PASSED: Final = Control.PASSED
 
 POLL_MASK: Final = 4095
 """Long loops look at the cancel flag every 4096 vertices: well under a millisecond."""
@@ -251,6 +253,8 @@ def reset_forest(flow: Pseudoflow, forest: Forest) -> int:
     for v in range(n):
         forest.links[v, PARENT] = NONE
         forest.links[v, CHILD] = NONE
+        forest.links[v, SEARCH] = NONE
+        forest.links[v, LAST] = NONE
         forest.links[v, CURRENT] = flow.row_offsets[v]
         k = forest.label[v]
         if k <= n:
@@ -302,15 +306,16 @@ def search(
     """Depth-first search of the part of root's tree at `level` for an admissible arc, relabelling what has none.
 
     Returns the arc's tail and the arc (NONE, NONE if the whole part, root included, now has label level + 1),
-    and the work done.
+    and the work done. Children that are passed over count in ``slots`` alone (`PASSED`). While a vertex keeps its
+    label, its children are passed over once: those of a hub are thousands.
     """
     label, links = forest.label, forest.links
     v = root
     work = 0
+    passed = 0
     relabels = 0
     visited = 0
     found = int(NONE)
-    links[v, SEARCH] = links[v, CHILD]
     while True:
         first = links[v, CURRENT]
         end = flow.row_offsets[v + 1]
@@ -330,13 +335,14 @@ def search(
             child = links[v, SEARCH]
             while child != NONE and label[child] != level:
                 child = links[child, NEXT]
+                passed += 1
             if child != NONE:
                 links[v, SEARCH] = links[child, NEXT]
                 v = child
-                links[v, SEARCH] = links[v, CHILD]
                 break
             label[v] = level + 1
             links[v, CURRENT] = flow.row_offsets[v]
+            links[v, SEARCH] = links[v, CHILD]
             relabels += 1
             v = links[v, PARENT]
         if v == NONE:
@@ -345,6 +351,7 @@ def search(
     forest.population[level + 1] += relabels
     slots[RELABELS] += relabels
     slots[ARCS_SCANNED] += work
+    slots[PASSED] += passed
     return v, found, work
 
 
@@ -357,8 +364,43 @@ def detach(v: int, parent: int, links: Index) -> None:
         links[parent, CHILD] = after
     else:
         links[before, NEXT] = after
-    if after != NONE:
+    if after == NONE:
+        links[parent, LAST] = before
+    else:
         links[after, PREVIOUS] = before
+    if links[parent, SEARCH] == v:
+        links[parent, SEARCH] = after
+
+
+@njit(nogil=True, cache=True)
+def prepend(v: int, parent: int, links: Index) -> None:
+    """Make v, of a higher label than `parent`, its first child: it is not to be visited."""
+    after = links[parent, CHILD]
+    links[v, PREVIOUS] = NONE
+    links[v, NEXT] = after
+    links[parent, CHILD] = v
+    if after == NONE:
+        links[parent, LAST] = v
+    else:
+        links[after, PREVIOUS] = v
+
+
+@njit(nogil=True, cache=True)
+def insert(v: int, parent: int, links: Index) -> None:
+    """Make v, of the label of `parent`, a child of it, and the next one to be visited."""
+    after = links[parent, SEARCH]
+    before = links[parent, LAST] if after == NONE else links[after, PREVIOUS]
+    links[v, PREVIOUS] = before
+    links[v, NEXT] = after
+    if before == NONE:
+        links[parent, CHILD] = v
+    else:
+        links[before, NEXT] = v
+    if after == NONE:
+        links[parent, LAST] = v
+    else:
+        links[after, PREVIOUS] = v
+    links[parent, SEARCH] = v
 
 
 @njit(nogil=True, cache=True)
@@ -374,12 +416,10 @@ def merge(v: int, arc: int, flow: Pseudoflow, links: Index) -> int:
         old_arc = links[v, PARENT_ARC]
         if old_parent != NONE:
             detach(v, old_parent, links)
-        after = links[parent, CHILD]
-        if after != NONE:
-            links[after, PREVIOUS] = v
-        links[parent, CHILD] = v
-        links[v, NEXT] = after
-        links[v, PREVIOUS] = NONE
+        if steps == 0:
+            prepend(v, parent, links)
+        else:
+            insert(v, parent, links)
         links[v, PARENT] = parent
         links[v, PARENT_ARC] = arc
         steps += 1
@@ -445,6 +485,7 @@ def lift_filled(flow: Pseudoflow, forest: Forest) -> int:
         forest.population[0] -= 1
         forest.population[1] += 1
         forest.links[root, CURRENT] = flow.row_offsets[root]
+        forest.links[root, SEARCH] = forest.links[root, CHILD]
         forest.links[root, NEXT_ROOT] = forest.bucket[1]
         forest.bucket[1] = root
         root = following
@@ -452,21 +493,27 @@ def lift_filled(flow: Pseudoflow, forest: Forest) -> int:
 
 
 @njit(nogil=True, cache=True)
+def steps_taken(slots: NDArray[np.int64]) -> int:
+    """Arcs scanned and pushed over, and links of trees turned round or passed over, until now."""
+    return int(slots[ARCS_SCANNED] + slots[PUSHES] + slots[PASSED])
+
+
+@njit(nogil=True, cache=True)
 def solve(flow: Pseudoflow, forest: Forest, allowed: float, slots: NDArray[np.int64], mirror: int | None) -> bool:
     """Move excess to deficits until none can; returns False if cancelled, or if it takes more than about ``allowed``
-    steps. See the head of this file.
+    steps (`steps_taken`). See the head of this file.
     """
     n = len(flow.role)
     size = 4 * n + len(flow.head)
     limit, between = FLAT_WORK * size, GLOBAL_WORK * size
-    work = 0
+    work, begun = 0, steps_taken(slots)
     flat_labels(flow, forest.label)
     highest = reset_forest(flow, forest)
     while highest > 0:
-        if slots[CANCEL] != 0 or work > allowed:
+        if slots[CANCEL] != 0 or steps_taken(slots) - begun > allowed:
             return False
         if work >= limit:
-            work, limit, allowed = 0, between, allowed - work
+            work, limit = 0, between
             exact_labels(flow, forest, slots, mirror)
             highest = reset_forest(flow, forest)
             continue
@@ -489,7 +536,9 @@ def solve(flow: Pseudoflow, forest: Forest, allowed: float, slots: NDArray[np.in
             forest.links[root, NEXT_ROOT] = forest.bucket[highest]
             forest.bucket[highest] = root
             continue
-        work += merge(v, arc, flow, forest.links)
+        turned = merge(v, arc, flow, forest.links)
+        slots[PASSED] += turned
+        work += turned
         highest, steps = push_up(root, highest, flow, forest, mirror)
         work += steps
         slots[PUSHES] += steps

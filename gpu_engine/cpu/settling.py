@@ -6,6 +6,7 @@ import numpy as np
 
 from gpu_engine.cpu import repair, sides
 from gpu_engine.cpu.drain import TOO_LONG, drain
+from gpu_engine.cpu.pseudoflow import steps_taken
 from gpu_engine.cpu.scratch import SCRATCH
 from gpu_engine.cpu.state import CpuFlowState
 from gpu_engine.engine import Control
@@ -20,6 +21,10 @@ SEARCH_SHARE: Final = 16
 
 NEAR: Final = 1024
 """Arcs a first search scans around each broken vertex."""
+
+PATIENT: Final = 1.5
+"""A repair may take so many times the steps of the last solve from zero. Of 1,226 repairs of 62 networks, one in
+fourteen takes more; giving up sooner, or later, costs more in the mean."""
 
 _NOTHING: Final[VertexArray] = np.empty(0, np.int32)
 
@@ -45,8 +50,21 @@ def broken(network: Network, state: CpuFlowState, deficits: bool) -> VertexArray
     )
 
 
-def settle(network: Network, state: CpuFlowState, control: Control, *, deficits: bool) -> None:
-    """Restore invariant (b) if ``deficits``, else (c), of `repair`: near targets first, then far ones."""
+def repair_sides(network: Network, state: CpuFlowState, control: Control) -> None:
+    """Settle both sides, within `PATIENT` times what the last solve from zero took; raises as `drain_side`.
+
+    What deficits draw from T, T may lack or hold afterwards: so S comes first.
+    """
+    until = steps_taken(control.slots) + PATIENT * max(state.cold_steps, network.n_vertices)
+    for deficits in (True, False):
+        settle(network, state, control, until, deficits=deficits)
+
+
+def settle(network: Network, state: CpuFlowState, control: Control, until: float, *, deficits: bool) -> None:
+    """Restore invariant (b) if ``deficits``, else (c), of `repair`: near targets first, then far ones.
+
+    A drain gives up when `steps_taken` comes to ``until``.
+    """
     start, limit = broken(network, state, deficits), state.cold_arcs_scanned // SEARCH_SHARE
     for reach in (NEAR, limit):
         if not len(start):
@@ -54,7 +72,7 @@ def settle(network: Network, state: CpuFlowState, control: Control, *, deficits:
         start = start[: _search(network, state, control, start, deficits, reach, limit)]
     if not len(start):
         return
-    drain_side(network, state, control, deficits=deficits, repair=True)
+    drain_side(network, state, control, deficits=deficits, limit=until - steps_taken(control.slots))
 
 
 def _search(
@@ -94,15 +112,29 @@ def _search(
     return left
 
 
-def drain_side(network: Network, state: CpuFlowState, control: Control, *, deficits: bool, repair: bool) -> None:
-    """Settle one whole side; raises `Cancelled` with the state a pseudoflow that can be settled later, or `TooSlow`."""
+def drain_side(
+    network: Network, state: CpuFlowState, control: Control, *, deficits: bool, limit: float | None = None
+) -> None:
+    """Settle one whole side; raises `Cancelled` with the state a pseudoflow that can be settled later, or `TooSlow`.
+
+    ``limit``: of a repair, which gives up after about so many steps.
+    """
     state.audit = None
     if not control.cancelled:
         role = sides.drain_roles(state.role, state.source_side, deficits)
-        arrays = state.residual, state.excess, role
-        narrow, control.slots[Control.NARROW] = repair and state.narrow, 0
-        moved = drain(network, *arrays, control, SCRATCH, mirrored=deficits, repair=repair, narrow=narrow)
-        if narrow and control.slots[Control.NARROW] == TOO_LONG:
+        arrays, repair = (state.residual, state.excess, role), limit is not None
+        control.slots[Control.NARROW] = 0
+        moved = drain(
+            network,
+            *arrays,
+            control,
+            SCRATCH,
+            mirrored=deficits,
+            repair=repair,
+            narrow=repair and state.narrow,
+            limit=np.inf if limit is None else limit,
+        )
+        if control.slots[Control.NARROW] == TOO_LONG:
             raise TooSlow
         if not control.cancelled:
             held = sides.move(moved, state.source_side, state.excess, not deficits)

@@ -22,6 +22,8 @@ class CpuFlowState(ForkableState):
     excess: UnitArray
     source_side: BoolArray
     cold_arcs_scanned: int = 0
+    cold_steps: int = 0
+    """What the last solve from zero took (`gpu_engine.cpu.pseudoflow.steps_taken`): a repair may not take much more."""
     narrow: bool = False
     """The last solve from zero has found the network long and narrow (`gpu_engine.cpu.budget.LONG`)."""
     touched: list[EdgeArray] = field(default_factory=list)

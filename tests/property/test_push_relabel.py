@@ -23,7 +23,7 @@ from tests.property.test_smallcut import kernel_view
 
 SEEDS_A_CASE = 100
 
-MOST_OF_REPAIRS = 8.0
+MOST_OF_REPAIRS = 10.0
 """Ten closings of one edge in 500, each undone, may push over so many times as many arcs as the solve."""
 
 
@@ -93,7 +93,7 @@ def test_each_algorithm_goes_on_where_the_one_before_left_off(start: int) -> Non
         given, n = before.copy(), before.network.n_vertices
         flow, forest = kernel_view(given), scratch.forest(n)
         saturated = saturate_unlimited(flow, None)
-        assert move_ahead(flow, forest, float(rng.integers(1, 3000)), True, False, Control().slots, None)
+        assert move_ahead(flow, forest, float(rng.integers(1, 3000)), True, False, np.inf, Control().slots, None)
         undo_saturation(flow, saturated, None)
         check_drained(before, given, forest.label[:n] == n + 1, f"seed {seed}", exact=True)
 

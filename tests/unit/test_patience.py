@@ -31,13 +31,14 @@ def test_a_size_that_is_always_slow_is_given_up_soon() -> None:
     assert repairs == 2
 
 
-def test_few_broken_ends_are_repaired_whatever_was_learned() -> None:
+def test_few_broken_ends_are_repaired_until_their_own_size_is_slow() -> None:
     given = patience(least=10)
     for _ in range(100):
-        given.learn(9, 1e6)
+        given.learn(2, 1e6)
         given.learn(15, 1e6)
-    assert tried(given, 9) == 2 * RETRY_LATE
-    assert tried(given, 10) < 2 * RETRY_LATE
+    assert tried(given, 4) == 2 * RETRY_LATE
+    assert tried(given, 2) == 2
+    assert tried(given, 15) == 2
 
 
 def test_larger_sizes_that_are_new_are_given_up_with_a_smaller_one() -> None:

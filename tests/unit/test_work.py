@@ -9,12 +9,16 @@ import pytest
 from benchmarks import instances, pairs
 from benchmarks.instances import Instance
 from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.engine import Control
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 
-MOST = 1.05
-"""No instance may take more than this part of what it took before."""
+MOST = 1.15
+"""No instance may take more than this part of what it took before: the order of children in a list makes a tenth."""
+
+MOST_TOGETHER = 0.8
+"""In the geometric mean."""
 
 SMALL = {
     "genrmf-long": 110_798,
@@ -58,11 +62,11 @@ def size_and_counters(edges: EdgeList, terminals: Terminals | None = None) -> tu
     return edges.n_vertices + engine.network.n_arcs, dict(report.counters)
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_no_small_instance_scans_more_than_before(name: str) -> None:
-    (instance,) = (one for one in instances.SMALL if one.name == name)
-    _, counters = size_and_counters(drawn(instance))
-    assert counters["arcs_scanned"] <= MOST * SMALL[name]
+def test_no_small_instance_scans_more_than_before() -> None:
+    found = {one.name: size_and_counters(drawn(one))[1]["arcs_scanned"] for one in instances.SMALL}
+    shares = np.array([found[name] / SMALL[name] for name in SMALL])
+    assert shares.max() <= MOST, found
+    assert np.exp(np.log(shares).mean()) <= MOST_TOGETHER
 
 
 def test_repairs_scan_no_more_than_before() -> None:
@@ -194,6 +198,24 @@ def test_equal_capacities_of_one_way_layers_are_pushed_in_one_pass() -> None:
     """Trees pushed each unit by itself: 0.38 sizes of pushes."""
     size, counters = size_and_counters(layered(200, 200, 1))
     assert counters["pushes"] < 0.3 * size
+
+
+def hubs(seed: int) -> EdgeList:
+    """30,000 vertices, each with some edges from or to one of five hubs; into the sink fits more than can come."""
+    rng, n = np.random.default_rng(seed), 30_000
+    hub, other, out = rng.integers(0, 5, 3 * n), rng.integers(0, n, 3 * n), rng.random(3 * n) < 0.5
+    tail, head = np.where(out, hub, other).astype(np.int32), np.where(out, other, hub).astype(np.int32)
+    capacity = np.where(head == n - 1, 10**7, rng.integers(1, 100, 3 * n))
+    return EdgeList(n, tail, head, capacity, source=0, sink=n - 1)
+
+
+def test_children_of_a_hub_are_passed_over_once_for_each_label() -> None:
+    """Each search passed over all of them: three sizes here, and 150, in two seconds, with ten times the vertices."""
+    for seed in range(2):
+        engine, control = CpuEngine(Network(hubs(seed))), Control()
+        size = engine.network.n_vertices + engine.network.n_arcs
+        engine.solve(engine.open(Terminals.of([0], [engine.network.n_vertices - 1])), control)
+        assert control.slots[Control.PASSED] < size
 
 
 def test_ladders_are_given_up_by_searches_from_both_ends() -> None:
