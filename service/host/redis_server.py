@@ -141,8 +141,15 @@ def running(settings: Settings) -> Iterator["subprocess.Popen[bytes]"]:
 
 def check_owner(settings: Settings) -> None:
     """Raise `NoRedisServer` if the data is another user's, before anything is written there which that user could not
-    read, as by ``sudo headrace keys create``."""
-    for path in (settings.data_dir.absolute(), data_of(settings)):
+    read, as by ``sudo headrace keys create``.
+
+    A `data_dir` that may be written is a good one whoever has made it, as a volume that belongs to root; but root may
+    write everywhere, and by ``sudo`` in a folder that was made for somebody else.
+    """
+    places = [data_of(settings)]
+    if os.getuid() == 0 and "SUDO_UID" in os.environ:
+        places.insert(0, settings.data_dir.absolute())
+    for path in places:
         with suppress(OSError):  # it is not there yet, or what comes next says why it cannot be
             if path.stat().st_uid != os.getuid():
                 raise NoRedisServer(f"{path} belongs to another user: run this as that user, or {OTHER_FOLDER}")

@@ -149,18 +149,35 @@ def test_nothing_is_written_into_the_data_of_another_user(
     whose: str, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`sudo headrace keys create` was refused, and left a lock that the service could not open."""
-    (tmp_path / "redis").mkdir()
-    mine, theirs = os.getuid(), tmp_path / whose
-    stat = Path.stat
-    monkeypatch.setattr(
-        Path, "stat", lambda path, **how: _owned(stat(path, **how), mine + 1 if path == theirs else mine)
-    )
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    monkeypatch.setenv("SUDO_UID", "1000")
+    theirs = _of_another_user(tmp_path, whose, monkeypatch)
     done = CliRunner().invoke(app, [*words, "--data-dir", str(tmp_path)])
     assert (done.exit_code, done.output) == (
         1,
         f"headrace: {theirs} belongs to another user: run this as that user, or choose another --data-dir\n",
     )
     assert [path.name for path in tmp_path.rglob("*")] == ["redis"]
+
+
+def test_a_folder_of_another_user_that_may_be_written_is_a_good_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a volume, which belongs to root and lets a group write."""
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    _of_another_user(tmp_path, "", monkeypatch)
+    redis_server.check_owner(Settings(data_dir=tmp_path))
+
+
+def _of_another_user(data_dir: Path, whose: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Have the data directory, or the folder of this name in it, belong to somebody else; which one it is."""
+    (data_dir / "redis").mkdir()
+    mine, theirs = os.getuid(), data_dir / whose
+    stat = Path.stat
+    monkeypatch.setattr(
+        Path, "stat", lambda path, **how: _owned(stat(path, **how), mine + 1 if path == theirs else mine)
+    )
+    return theirs
 
 
 def _owned(found: os.stat_result, uid: int) -> os.stat_result:
