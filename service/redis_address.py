@@ -1,17 +1,19 @@
 """What the address of a Redis server says: where it is, its database, and how TLS is spoken with it.
 
 The client library takes any argument of its connections as an option, leaves a database out that is no number, and
-ends in a traceback, or in no answer at all, by options that the service does not know of. The address is told to
-nobody, as it may have a password.
+ends in a traceback, or in no answer at all, by options that the service does not know of. Others use an address too, as
+`REDIS_URL` of a platform: what they say of their own connections is passed over. The address is told to nobody, as it
+may have a password.
 """
 
 import os
 import re
+import ssl
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote_plus, urlsplit
 
 SCHEMES: Final = ("redis", "rediss", "unix")
 FORMS: Final = "say redis://HOST:PORT, rediss://HOST:PORT or unix:///PATH"
@@ -20,7 +22,9 @@ ESCAPES: Final = "in a password %40 stands for @, %3A for :, %2F for /, %3F for 
 NUMBER: Final = r"\d{1,9}"
 SECONDS: Final = r"\d{1,9}(\.\d*)?"
 TRUTH: Final = "(?i:true|false|yes|no|[tfyn10])"
-ANY: Final = ".+"
+ANY: Final = "(?s:.+)"
+FLAG: Final = f"({'|'.join(ssl.VerifyFlags.__members__)})"
+FLAGS: Final = f"{FLAG}(, ?{FLAG})*"
 
 OPTIONS: Final[Mapping[str, str]] = {
     "db": NUMBER,
@@ -33,15 +37,34 @@ OPTIONS: Final[Mapping[str, str]] = {
 }
 """What may stand behind the "?", and the form of its value."""
 
+DECIDED_HERE: Final = frozenset(
+    {
+        "decode_responses",
+        "encoding",
+        "encoding_errors",
+        "max_connections",
+        "protocol",
+        "retry_on_error",
+        "retry_on_timeout",
+        "socket_read_size",
+        "socket_timeout",
+        "timeout",
+    }
+)
+"""What each client of the service sets for its own purpose: others would end blocking reads, or wait for each other."""
+
 FILES: Final = ("ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile")
 
 TLS_OPTIONS: Final[Mapping[str, str]] = {
     **dict.fromkeys(FILES, ANY),
+    "ssl_ca_data": ANY,
     "ssl_password": ANY,
     "ssl_cert_reqs": "none|optional|required",
     "ssl_check_hostname": TRUTH,
     "ssl_ciphers": ANY,
     "ssl_min_version": NUMBER,
+    "ssl_include_verify_flags": FLAGS,
+    "ssl_exclude_verify_flags": FLAGS,
 }
 """The same of `rediss` alone."""
 
@@ -55,7 +78,7 @@ def fault(url: str) -> str | None:
         usable = False
     if not usable or parts.fragment:
         return f"is no address of a Redis server: {FORMS}; {ESCAPES}"
-    if parts.scheme != "unix" and re.fullmatch(f"/?|/{NUMBER}", parts.path) is None:
+    if parts.scheme != "unix" and re.fullmatch(f"/?|/{NUMBER}/?", parts.path) is None:
         return f"has a database that is no number: say it as in redis://HOST:PORT/0; {ESCAPES}"
     options = parse_qsl(parts.query, keep_blank_values=True)
     for name, value in options:
@@ -67,10 +90,28 @@ def fault(url: str) -> str | None:
     return None
 
 
+def heeded(url: str) -> str:
+    """The address without the options that are passed over."""
+    address, mark, query = url.partition("?")
+    left = "&".join(option for option in query.split("&") if _name_of(option) not in DECIDED_HERE)
+    return f"{address}{mark}{left}" if left else address
+
+
+def passed_over(url: str) -> list[str]:
+    """The options of an address that say what the service decides by itself."""
+    return sorted({*map(_name_of, url.partition("?")[2].split("&"))} & DECIDED_HERE)
+
+
+def _name_of(option: str) -> str:
+    return unquote_plus(option.partition("=")[0])
+
+
 def _fault_of_option(name: str, value: str, tls: bool) -> str | None:
+    if name in DECIDED_HERE:
+        return None
     known = {**OPTIONS, **TLS_OPTIONS}
     if name not in known:
-        near = get_close_matches(name, known, 1)
+        near = get_close_matches(name, [*known, *DECIDED_HERE], 1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
         shown = f" {name!r}" if re.fullmatch("[a-z_]{1,40}", name) else ""
         return f"has an option{shown} that is none of an address: {hint}"

@@ -186,7 +186,9 @@ class Settings(BaseSettings):
     @property
     def redis_location(self) -> str:
         """The URL every process connects to."""
-        return self.redis_url or f"unix://{REDIS_USER}@{quote(str(self.redis_socket))}"
+        if self.redis_url:
+            return redis_address.heeded(self.redis_url)
+        return f"unix://{REDIS_USER}@{quote(str(self.redis_socket))}"
 
 
 def read_settings(**given: Any) -> Settings:

@@ -119,7 +119,7 @@ def serve(
         from service.host.supervisor import serve as run
         from service.settings import SettingsError, read_settings, refuse_idle
         from service.telemetry import logs
-        from service.telemetry.doubts import warn_of_two_stores
+        from service.telemetry.doubts import warn_of_redis_address
 
     options = {"host": host, "port": port, "data_dir": data_dir, "workers": workers, "redis_url": redis_url}
     options |= {"access_log": access_log, "gpus": gpus, "api_processes": api_processes}
@@ -127,7 +127,7 @@ def serve(
     try:
         settings = read_settings(**{name: value for name, value in options.items() if value is not None})
         refuse_idle(settings)
-        warn_of_two_stores(settings)
+        warn_of_redis_address(settings)
         run(settings, any_host=insecure_any_host, stop_on_eof=stop_on_eof, announce=_announce)
     except SettingsError as error:
         fail(str(error), MISWRITTEN)
@@ -150,13 +150,13 @@ def worker(
         from service.host.workers import work
         from service.settings import SettingsError, read_settings
         from service.telemetry import logs
-        from service.telemetry.doubts import warn_of_two_stores
+        from service.telemetry.doubts import warn_of_redis_address
 
     options = {"redis_url": redis_url, "gpus": gpus, "workers": workers}
     logs.configure("supervisor")
     try:
         settings = read_settings(**{option: value for option, value in options.items() if value is not None})
-        warn_of_two_stores(settings)
+        warn_of_redis_address(settings)
         work(settings, name)
     except SettingsError as error:
         fail(str(error), MISWRITTEN)

@@ -16,7 +16,7 @@ from gpu_engine.select import missing_device, open_engine
 from service.open_files import raise_limit
 from service.settings import read_settings
 from service.telemetry import logs
-from service.telemetry.doubts import warn_of_two_stores
+from service.telemetry.doubts import warn_of_redis_address
 from service.telemetry.tracing import open_tracing
 from service.worker.process import SWITCH_S, Worker
 
@@ -31,7 +31,7 @@ class WorkerActor:
         """Raises `SettingsError`, or RuntimeError where no Redis is named, or no device can be used."""
         logs.configure(name)
         settings = read_settings()
-        warn_of_two_stores(settings)
+        warn_of_redis_address(settings)
         if settings.redis_url is None:
             raise RuntimeError("set HEADRACE_REDIS_URL for `ray start` on each machine: workers meet in Redis")
         gpu = None

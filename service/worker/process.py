@@ -31,7 +31,7 @@ from service.store.handover import Handover
 from service.store.keys import Keys
 from service.store.placed import Settling
 from service.telemetry import logs
-from service.telemetry.doubts import warn_of_two_stores
+from service.telemetry.doubts import warn_of_redis_address
 from service.telemetry.tracing import NoTracing, Tracing, open_tracing
 from service.worker.graph import OpenEngine
 from service.worker.graphs import Graphs
@@ -281,7 +281,7 @@ def main() -> int:
     except SettingsError as error:
         sys.exit(f"headrace: {error}")
     logs.configure(name)
-    warn_of_two_stores(settings)
+    warn_of_redis_address(settings)
     if gpu is not None:
         bind(gpu)  # before anything looks for a device
         if missing := missing_device():

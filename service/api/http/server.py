@@ -24,7 +24,7 @@ from service.left_out import leave_out_pandas
 from service.open_files import raise_limit, room_for_callers
 from service.settings import Settings, SettingsError, read_settings
 from service.telemetry import logs
-from service.telemetry.doubts import warn_of_two_stores
+from service.telemetry.doubts import warn_of_redis_address
 
 ACCEPTED_AT_ONCE: Final = 16
 """Connections that are accepted each time the event loop turns. It takes one from each descriptor of the socket: with
@@ -60,7 +60,7 @@ def main() -> None:
         sys.exit(f"headrace: {error}")
     leave_out_pandas()
     logs.configure("api")
-    warn_of_two_stores(settings)
+    warn_of_redis_address(settings)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     try:
         server = Server(config(settings, host=options.host, port=options.port))
