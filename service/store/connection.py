@@ -26,6 +26,11 @@ AWAY = (
 """Errors that say that Redis is away. It is not there or not yet (`BusyLoadingError` is a ConnectionError), or it takes
 no writes: `maxmemory` is reached, its disk is full, or it has become a replica."""
 
+TAKES_NO_WRITES: Final = {
+    "MISCONF ": "Redis cannot write its files and takes no writes",
+    "NOREPLICAS ": "Redis has fewer replicas than min-replicas-to-write and takes no writes",
+}
+
 TIMEOUT_S = 30.0
 """Time for one answer of Redis: more than any blocking read takes, an fsync on a busy disk, or a chunk of a blob."""
 
@@ -77,8 +82,12 @@ CLOSED_IS_AWAY: Final[dict[type[AbstractConnection], type[AbstractConnection]]] 
 
 
 def is_away(error: Exception) -> bool:
-    """Whether an error is one of `AWAY`, or tells of a full disk, which has no class of its own."""
-    return isinstance(error, AWAY) or (isinstance(error, redis.ResponseError) and "MISCONF " in str(error))
+    """Whether an error is one of `AWAY`, or one of `TAKES_NO_WRITES`, which have no classes of their own."""
+    return isinstance(error, AWAY) or (isinstance(error, redis.ResponseError) and _no_writes(error) is not None)
+
+
+def _no_writes(error: Exception) -> str | None:
+    return next((why for sign, why in TAKES_NO_WRITES.items() if sign in str(error)), None)
 
 
 def why_away(error: Exception) -> str:
@@ -89,7 +98,7 @@ def why_away(error: Exception) -> str:
         return "Redis is a replica and takes no writes"
     if isinstance(error, redis.exceptions.BusyLoadingError):
         return "Redis reads its files and does not answer yet"
-    return "Redis cannot write its files and takes no writes" if "MISCONF " in str(error) else "Redis does not answer"
+    return _no_writes(error) or "Redis does not answer"
 
 
 def connect(settings: Settings) -> redis.Redis:

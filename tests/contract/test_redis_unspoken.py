@@ -75,6 +75,10 @@ def test_what_redis_says_is_in_the_log(kind: type[Exception]) -> None:
     [
         (["CONFIG", "SET", "maxmemory", "1"], "Redis has reached its maxmemory and takes no writes"),
         (["REPLICAOF", "127.0.0.1", "1"], "Redis is a replica and takes no writes"),
+        (
+            ["CONFIG", "SET", "min-replicas-to-write", "1"],
+            "Redis has fewer replicas than min-replicas-to-write and takes no writes",
+        ),
     ],
 )
 def test_a_redis_that_takes_no_writes_is_said_to_do_so(command: list[str], told: str, tmp_path: Path) -> None:

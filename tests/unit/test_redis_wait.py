@@ -102,6 +102,15 @@ def test_a_user_who_may_not_write_the_keys_of_the_service_starts_nothing(rules: 
             await_redis(settings, threading.Event())
 
 
+def test_a_redis_whose_replicas_are_away_is_waited_for(tmp_path: Path) -> None:
+    """They may only be later than it is: a start was refused for that."""
+    with a_redis(tmp_path, "--min-replicas-to-write", "1") as port:
+        settings = Settings(data_dir=tmp_path, redis_url=f"redis://127.0.0.1:{port}/0")
+        await_redis(settings, threading.Event())
+        with pytest.raises(CannotServe, match=r"has not answered for 0\.1 s .*NOREPLICAS"):
+            await_redis(settings.model_copy(update={"redis_wait_s": 0.1}), threading.Event())
+
+
 @pytest.mark.parametrize("words", [["serve", "--port", "0"], ["worker", "--name", "w"]])
 def test_a_redis_that_is_away_is_waited_for_as_long_as_is_said(words: list[str], tmp_path: Path) -> None:
     environment = {"HEADRACE_REDIS_URL": "redis://u:secret@127.0.0.1:1/0", "HEADRACE_REDIS_WAIT_S": "0.4"}
