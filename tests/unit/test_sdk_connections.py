@@ -173,6 +173,19 @@ def test_connections_that_were_interrupted_are_not_asked_on_again() -> None:
         assert pools.own() is not second
 
 
+def test_events_that_are_not_read_to_their_end_leave_connections_in_order() -> None:
+    told = httpx.Response(200, text="event: version\ndata: {}\nid: 8\n\n")
+    answers = [httpx.Response(200, json=GRAPH), told]
+    with Client("http://service", transport=httpx.MockTransport(lambda _: answers.pop(0))) as client:
+        pools = client._caller._pools
+        first = pools.own()
+        for event in client.graph("city").events():
+            assert event.id == "8"
+            break
+        gc.collect()
+        assert pools.own() is first
+
+
 @pytest.mark.parametrize(
     ("proxy", "kind", "said"),
     [

@@ -128,7 +128,7 @@ class Caller:
                     response.read()
                     raise exchange.error_of(response)
                 yield response
-        except HeadraceError:
+        except (HeadraceError, GeneratorExit):  # who reads no further has interrupted nothing
             raise
         except BaseException:
             self._pools.forget(http)
