@@ -85,8 +85,9 @@ def fault(url: str) -> str | None:
         if reason := _fault_of_option(name, value, parts.scheme == "rediss"):
             return reason
     said = dict(options)
-    if "ssl_keyfile" in said and "ssl_password" not in said and b"ENCRYPTED" in Path(said["ssl_keyfile"]).read_bytes():
-        return "has an 'ssl_keyfile' that is encrypted, without its 'ssl_password'"  # it would be asked for
+    key = said.get("ssl_keyfile", said.get("ssl_certfile"))  # which may hold the key too
+    if key is not None and "ssl_password" not in said and b"ENCRYPTED" in Path(key).read_bytes():
+        return "has a private key that is encrypted, without its 'ssl_password'"  # it would be asked for
     return None
 
 

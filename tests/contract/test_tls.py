@@ -249,11 +249,17 @@ def test_nobody_is_asked_for_the_pass_phrase_of_a_key(
 
 
 def test_the_key_for_redis_is_opened_by_its_pass_phrase_alone(
-    certificate: tuple[Path, Path], encrypted: Path, tls_port: int
+    certificate: tuple[Path, Path], encrypted: Path, tls_port: int, tmp_path: Path
 ) -> None:
     url = f"rediss://127.0.0.1:{tls_port}?ssl_ca_certs={certificate[0]}&ssl_certfile={certificate[0]}"
-    with pytest.raises(SettingsError, match="an 'ssl_keyfile' that is encrypted, without its 'ssl_password'"):
-        read_settings(redis_url=f"{url}&ssl_keyfile={encrypted}")
+    both = tmp_path / "both.pem"
+    both.write_bytes(certificate[0].read_bytes() + encrypted.read_bytes())
+    for address in (
+        f"{url}&ssl_keyfile={encrypted}",
+        url.replace(f"ssl_certfile={certificate[0]}", f"ssl_certfile={both}"),
+    ):
+        with pytest.raises(SettingsError, match="a private key that is encrypted, without its 'ssl_password'"):
+            read_settings(redis_url=address)
     with contextlib.closing(
         connect(read_settings(redis_url=f"{url}&ssl_keyfile={encrypted}&ssl_password=secret"))
     ) as client:
