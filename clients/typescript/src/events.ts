@@ -109,6 +109,6 @@ function parsed(block: string, place: { id: string | undefined }): ServiceEvent 
   }
   if (data.length === 0) return undefined;
   const text = data.join("\n");
-  refuseRounded(text);
+  refuseRounded(text, 'headers: { Accept: "text/event-stream; numbers=string" }');
   return { id: place.id, event, data: JSON.parse(text) };
 }

@@ -3,10 +3,11 @@
 /** Texts, which may hold anything, and numbers that are long enough to be rounded. */
 const TEXTS_AND_LONG = /"(?:[^"\\]|\\.)*"|-?\d[\d.]{15,}(?:[eE][+-]?\d+)?/g;
 
-export function refuseRounded(text: string): void {
+/** `asked` is how numbers are asked for as strings. @throws `RangeError` */
+export function refuseRounded(text: string, asked = "headers: strings"): void {
   for (const [token] of text.matchAll(TEXTS_AND_LONG)) {
     if (!token.startsWith('"') && isRounded(token)) {
-      throw new RangeError(`the answer has ${token}, which JavaScript would round: ask with headers: strings`);
+      throw new RangeError(`the answer has ${token}, which JavaScript would round: ask with ${asked}`);
     }
   }
 }
