@@ -293,6 +293,7 @@ def test_a_refusal_keeps_all_it_says() -> None:
         (httpx.Response(502, text="Bad Gateway"), "status 502 .* does a proxy or another program answer at"),
         (httpx.Response(404, json=["no such page"]), "status 404 .* does a proxy or another program answer at"),
         (httpx.Response(301, headers={"Location": "/elsewhere"}), "it leads to http://service/elsewhere,"),
+        (httpx.Response(302, headers={"Location": "mailto:ops"}), "a redirect to what is no address"),
         (httpx.Response(308, headers={"Location": "https://u:p@new:8443/v1?k=1"}), "it leads to https://new:8443/v1,"),
     ],
 )

@@ -53,6 +53,8 @@ def translated() -> Iterator[None]:
         yield
     except (httpx.DecodingError, httpx.TooManyRedirects, httpx.UnsupportedProtocol) as error:
         raise UnexpectedAnswer(str(error)) from error
+    except httpx.InvalidURL as error:  # httpx reads where a redirect leads, and some lead to no page, as mailto: does
+        raise UnexpectedAnswer(f"a redirect to what is no address: {error}") from error
     except httpx.TimeoutException as error:
         raise ConnectionFailed(f"{_url_of(error)} did not answer in time ({type(error).__name__})") from error
     except httpx.ConnectError as error:
