@@ -17,6 +17,10 @@ from typing import Final, TextIO, TypeAlias
 PATIENCE_S: Final = 0.5
 """How long a line waits for a reader who may only be slow. Those after it do not wait, until one of them is taken."""
 
+REGAINED: Final = 0.5
+"""How much of that comes back with each second without a wait: who is slow all the time keeps work waiting for a third
+of the time at most, and loses lines."""
+
 PAUSE_S: Final = 0.001
 
 Write: TypeAlias = Callable[[bytes], int]
@@ -34,22 +38,32 @@ class Outlet:
         self._rest = b""
         """What is left of a line that was begun."""
         self._lost = 0
+        self._patience_s = PATIENCE_S
+        self._ended = time.monotonic()
 
     def write(self, text: str) -> None:
         """Write one line, or lose it. Raises OSError if nobody will ever read it."""
         if self._write is None:
             self._stream.write(text)
             return
-        patience_s = 0.0 if self._rest or self._lost else PATIENCE_S
+        began = time.monotonic()
+        self._patience_s = min(PATIENCE_S, self._patience_s + REGAINED * (began - self._ended))
+        try:
+            self._write_or_lose(text, 0.0 if self._rest or self._lost else self._patience_s)
+        finally:
+            self._ended = time.monotonic()
+            self._patience_s = max(0.0, self._patience_s - (self._ended - began))
+
+    def flush(self) -> None:
+        if self._write is None:
+            self._stream.flush()
+
+    def _write_or_lose(self, text: str, patience_s: float) -> None:
         self._rest = self._left(self._rest, patience_s)
         if self._rest or not self._begun(self._told(self._lost) + text if self._lost else text, patience_s):
             self._lost += 1
         else:
             self._lost = 0
-
-    def flush(self) -> None:
-        if self._write is None:
-            self._stream.flush()
 
     def _begun(self, line: str, patience_s: float) -> bool:
         """Whether it was written, or so much of it that the rest has to follow."""

@@ -9,6 +9,7 @@ from typing import TextIO
 
 import pytest
 
+from service.telemetry import outlet
 from service.telemetry.outlet import Outlet
 
 pytestmark = pytest.mark.timeout(60)
@@ -68,6 +69,44 @@ def test_a_reader_that_stands_still_loses_lines_and_is_told_how_many(
     numbers = [line["number"] for line in lines if "number" in line]
     assert numbers == [*range(len(numbers) - 1), N]
     assert {"lost": N + 1 - len(numbers)} == lines[-2]
+
+
+class Clock:
+    """Time that passes while somebody waits, and is counted."""
+
+    def __init__(self) -> None:
+        self.now = self.waited = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.waited += seconds
+
+
+def test_a_reader_who_is_always_slow_keeps_nobody_waiting_for_long(
+    opened: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each line was waited for, and the service was as slow as its reader."""
+    clock, taken = Clock(), list[bytes]()
+    monkeypatch.setattr(outlet, "time", clock)
+    out = Outlet(_pipe(opened)[1], _lost)
+
+    def write(data: bytes) -> int:
+        if clock.now < 0.4 * len(taken):  # a line each 0.4 s
+            raise BlockingIOError
+        taken.append(data)
+        return len(data)
+
+    out._write = write
+    for number in range(1000):
+        out.write(_line(number))
+        clock.now += 0.01  # of work
+    assert clock.waited < 0.5 + 0.5 * 10
+    lost = sum(json.loads(line).get("lost", 0) for data in taken for line in data.splitlines())
+    assert lost > 900
+    assert len(taken) > 20
 
 
 def test_a_line_longer_than_the_room_is_ended_first(opened: ExitStack) -> None:
