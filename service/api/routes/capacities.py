@@ -6,12 +6,10 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from gpu_engine.networks.rounding import Rounding
-from service.api.accept import encoding_of, texts_of
+from service.api.accept import encoding_of
 from service.api.backend import Context, GraphName
-from service.api.bodies.arrow import PatchLimits
-from service.api.bodies.parsing import advice_of, limit_of
-from service.api.bodies.tasks import JSON, patch_task
-from service.api.headers import if_match, refuse_if_none_match, require_media_type
+from service.api.batches import answer_batch
+from service.api.headers import if_match
 from service.api.openapi import (
     ACCEPTED,
     BINARY,
@@ -26,7 +24,6 @@ from service.api.openapi import (
     UPDATE_FORMS,
     request_body,
 )
-from service.api.questions import answer_body, body_for
 from service.api.replies.conditions import answer_page
 from service.models.capacities import EXAMPLES, PatchBody
 from service.models.flows import PatchInfo
@@ -35,7 +32,6 @@ from service.protocol import ARROW_TYPE, CapacitiesArgs, Kind
 
 router = APIRouter(prefix="/v1/graphs/{name}/capacities", tags=["capacities"], responses=PROBLEMS)
 MAX_OFFSET = 2**31 - 1
-MEDIA = (JSON, ARROW_TYPE)
 
 
 @router.get(
@@ -74,12 +70,5 @@ async def patch_capacities(
     dry_run: Annotated[bool, Query(description=DRY_RUN)] = False,
 ) -> Response:
     """A batch of changes, all or nothing, durable when answered."""
-    refuse_if_none_match(request.headers)
-    kind = require_media_type(request.headers, MEDIA)
-    settings, version = backend.settings, if_match(request.headers)
-    limits = PatchLimits(settings.max_patch_rows, limit_of(JSON, settings))
-    task = patch_task(kind, limits, version, solve, rounding, encoding=texts_of(request.headers))
-    advice = advice_of(JSON, settings, "send several batches, or an Arrow stream")
-    async with body_for(request, backend, name, limits.max_bytes, advice) as body:
-        command = Kind.DRY_RUN if dry_run else Kind.PATCH
-        return await answer_body(request, backend, command, name, body, task)
+    kind = Kind.DRY_RUN if dry_run else Kind.PATCH
+    return await answer_batch(request, backend, kind, name, PatchBody, rounding, solve)

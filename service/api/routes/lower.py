@@ -6,12 +6,8 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from gpu_engine.networks.rounding import Rounding
-from service.api.accept import texts_of
 from service.api.backend import Context, GraphName
-from service.api.bodies.arrow import PatchLimits
-from service.api.bodies.parsing import advice_of, limit_of
-from service.api.bodies.tasks import JSON, patch_task
-from service.api.headers import if_match, refuse_if_none_match, require_media_type
+from service.api.batches import answer_batch
 from service.api.openapi import (
     ACCEPTED,
     BINARY,
@@ -23,7 +19,6 @@ from service.api.openapi import (
     UPDATE_FORMS,
     request_body,
 )
-from service.api.questions import answer_body, body_for
 from service.models.flows import PatchInfo
 from service.models.lower import EXAMPLES, LowerBody
 from service.protocol import ARROW_TYPE, Kind
@@ -47,12 +42,5 @@ async def patch_lower(
     dry_run: Annotated[bool, Query(description=DRY_RUN)] = False,
 ) -> Response:
     """A batch of lower bounds, all or nothing, durable when answered. No flow that is kept solved changes."""
-    refuse_if_none_match(request.headers)
-    kind = require_media_type(request.headers, (JSON, ARROW_TYPE))
-    settings, version = backend.settings, if_match(request.headers)
-    limits = PatchLimits(settings.max_patch_rows, limit_of(JSON, settings))
-    task = patch_task(kind, limits, version, "none", rounding, LowerBody, texts_of(request.headers))
-    advice = advice_of(JSON, settings, "send several batches, or an Arrow stream")
-    async with body_for(request, backend, name, limits.max_bytes, advice) as body:
-        command = Kind.DRY_RUN_LOWER if dry_run else Kind.PATCH_LOWER
-        return await answer_body(request, backend, command, name, body, task)
+    kind = Kind.DRY_RUN_LOWER if dry_run else Kind.PATCH_LOWER
+    return await answer_batch(request, backend, kind, name, LowerBody, rounding)
