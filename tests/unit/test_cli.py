@@ -17,9 +17,11 @@ import typer
 from headrace import Capacities
 from typer.testing import CliRunner
 
-from gpu_engine import kernel_directory
+from gpu_engine import kernel_directory, networks
+from service import worker
 from service.cli import show
 from service.cli.connection import MISWRITTEN, NOT_REACHED, REFUSED, connected
+from service.cli.edges import OWN_WORDS
 from service.cli.main import app
 
 COMMANDS = (
@@ -217,3 +219,10 @@ def test_tables_are_aligned_and_bounded(capsys: pytest.CaptureFixture[str]) -> N
 )
 def test_sizes(n_bytes: int, shown: str) -> None:
     assert show.size(n_bytes) == shown
+
+
+def test_what_refusals_tell_to_do_is_known_by_the_words_that_they_have() -> None:
+    """Else members of a body would be told of again, without a word."""
+    folders = (Path(networks.__file__).parent, Path(worker.__file__).parent)
+    sources = "".join(path.read_text() for folder in folders for path in folder.rglob("*.py"))
+    assert [words for words in OWN_WORDS if words not in sources] == []
