@@ -1,11 +1,13 @@
 """A cheapest flow by successive shortest paths, from one that is there (Ahuja, Magnanti, Orlin, "Network Flows" (1993),
 section 9.8)."""
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numpy as np
+from numba import njit
 
-from gpu_engine.cpu.shortest import Streets, settle, sides_of
+from gpu_engine.cpu.shortest import Sides, Streets, settle, sides_of
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Footprint, Room
@@ -15,6 +17,12 @@ from gpu_engine.types import UnitArray
 FARTHEST: Final = 1 << 31
 """Distances are less than this: `settle` keeps them beside a vertex in one number."""
 ARC_BYTES: Final = 120
+
+ROUNDS: Final = 16
+"""Beyond what is tried anyway, searches come in rounds of this part of the edges from where flow comes from to where it
+goes to: in long networks the solver looks at each arc about as often as there are those."""
+MOST_ROUNDS: Final = 12
+"""Rounds go on only while the pace of the last one would end within so many in all."""
 
 
 class Sent(NamedTuple):
@@ -30,7 +38,8 @@ def sent(problem: Problem, there: UnitArray, more: int, searches: int, control: 
     anything; no arc costs less than nothing.
 
     None where that takes more than so many searches of the whole network, which take a fraction of a microsecond an arc
-    each, where distances do not fit, and where so much cannot flow. Raises `Cancelled`, and what ``room`` raises.
+    each, and would not soon be done in a long one; where distances do not fit, and where so much cannot flow. Raises
+    `Cancelled`, and what ``room`` raises.
     """
     divisor = max(1, int(np.gcd.reduce(problem.cost)))
     length = problem.cost // divisor
@@ -43,8 +52,46 @@ def sent(problem: Problem, there: UnitArray, more: int, searches: int, control: 
     streets = Streets(*ends, length, problem.capacity - there, there, none)
     excess, potential = np.zeros(n, np.int64), np.zeros(n, np.int64)
     excess[n - 2], excess[n - 1] = more, -more
-    most_steps = searches * 2 * len(problem.tail)
-    done, _ = settle(streets, sides_of(n, streets), potential, excess, most_steps, control.slots)
+    arcs, sides = 2 * len(problem.tail), sides_of(n, streets)
+
+    def search(times: int) -> bool:
+        return bool(settle(streets, sides, potential, excess, times * arcs, control.slots)[0])
+
+    done = search(searches) or _in_rounds(search, excess, hops(sides, n - 2, n - 1), searches)
     if control.cancelled:
         raise Cancelled("cancelled while cheapest paths were looked for")
     return Sent(there + streets.flow, divisor * potential) if done else None
+
+
+def _in_rounds(search: Callable[[int], bool], excess: UnitArray, length: int, used: int) -> bool:
+    """Whether more searches, after so many ``used``, have sent the rest of ``excess`` over a way of this ``length``.
+    They go on while, at the pace of the last round, they would be done in time."""
+    a_round, most = length // ROUNDS, MOST_ROUNDS * length // ROUNDS
+    while a_round > 0 and used + a_round <= most:
+        before = int(excess[-2])
+        if search(a_round):
+            return True
+        used += a_round
+        flown = before - int(excess[-2])
+        if flown == 0 or used + a_round * int(excess[-2]) // flown > most:
+            break
+    return False
+
+
+@njit(cache=True, nogil=True)
+def hops(sides: Sides, source: int, sink: int) -> int:
+    """The fewest streets that lead from one to the other, 0 if none do; O(n + m)."""
+    far = np.full(len(sides.offsets) - 1, -1, np.int32)
+    queue = np.empty(len(far), np.int32)
+    far[source], queue[0] = 0, source
+    end, k = 1, 0
+    while k < end and far[sink] < 0:
+        v = queue[k]
+        k += 1
+        for i in range(sides.offsets[v], sides.offsets[v + 1]):
+            w = sides.to[i]
+            if sides.number[i] & 1 == 0 and far[w] < 0:
+                far[w] = far[v] + 1
+                queue[end] = w
+                end += 1
+    return max(int(far[sink]), 0)

@@ -24,6 +24,7 @@ from gpu_engine.mincost.cycles import cycles_of
 from gpu_engine.mincost.expansion import Candidates, cheapest_expansion
 from gpu_engine.mincost.potentials import potentials
 from gpu_engine.mincost.problem import problem_of
+from gpu_engine.mincost.successive import sent
 from gpu_engine.networks.bipartite import one_each
 from gpu_engine.networks.bounds import LowerBounds
 from gpu_engine.networks.edgelist import EdgeList
@@ -167,10 +168,11 @@ def _growth(network: Network, open_engine: OpenEngine) -> None:
 
 
 def _cheapest(network: Network) -> None:
-    """What is compiled for a cheapest flow, and for its proof; nothing is solved."""
+    """What is compiled for a cheapest flow, and for its proof; so much cannot flow."""
     ends = Terminals.of([0], [3])
     problem = problem_of(network, np.zeros(4, np.int64), ends, 0)
     found, _ = potentials(problem.n_vertices, problem.tail, problem.head, problem.cost, Control())
+    sent(problem, np.zeros(len(problem.tail), np.int64), 9, 0, Control(), unlimited)
     flow = np.zeros(4, np.int64)
     prove_cheapest(network, problem.cost[:4], ends, flow, 0, found[:-2], 0)
     cycles_of(network, flow)

@@ -13,7 +13,7 @@ from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import Control
 from gpu_engine.errors import Infeasible, Unbounded
 from gpu_engine.footprint import Footprint
-from gpu_engine.mincost import cheapest, process, solver
+from gpu_engine.mincost import cheapest, process, solver, successive
 from gpu_engine.mincost.cheapest import CheapestFlow, cheapest_flow
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
@@ -118,6 +118,64 @@ def test_few_units_need_no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     assert proven(network, cost, terminals, value, found).failures == ()
     assert value >= 100
     assert not found.by_solver
+
+
+def corridor(length: int, width: int, most: int) -> EdgeList:
+    """Each vertex leads to the next one along, and to those beside it and from them."""
+    at = np.arange(length * width, dtype=np.int32).reshape(length, width)
+    tail = np.concatenate([at[:-1].ravel(), at[:, :-1].ravel(), at[:, 1:].ravel()])
+    head = np.concatenate([at[1:].ravel(), at[:, 1:].ravel(), at[:, :-1].ravel()])
+    return EdgeList(length * width, tail, head, np.random.default_rng(2).integers(most // 2, most, len(tail)))
+
+
+def test_many_units_through_a_long_corridor_need_no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OR-tools looks at each edge as often as the corridor is long: it took 5 s for what takes 0.5."""
+    network, terminals = Network(corridor(2500, 2, 1000)), Terminals.of([0], [4999])
+    cost, value = np.random.default_rng(5).integers(1, 50, network.n_edges), maximum(network, terminals)
+    monkeypatch.setattr(cheapest, "solve", None)
+    found = cheapest_flow(network, cost, terminals, value)
+    assert proven(network, cost, terminals, value, found).failures == ()
+    assert value > 500
+
+
+@pytest.mark.parametrize("seed", range(SEEDS // 5))
+def test_searches_in_rounds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From none that is tried anyway, in corridors that are long enough for rounds."""
+    monkeypatch.setattr(cheapest, "SEARCHES", 0)
+    monkeypatch.setattr(cheapest, "FEW_UNITS", -1)
+    monkeypatch.setattr(cheapest, "FEW_STEPS", 0)
+    rng = np.random.default_rng(seed)
+    edges = corridor(int(rng.integers(16, 60)), int(rng.integers(1, 4)), int(rng.choice([6, 40])))
+    edges = replace(edges, capacity=rng.integers(1, 30, edges.n_edges), undirected=bool(rng.integers(2)))
+    network, terminals = Network(edges), Terminals.of([0], [edges.n_vertices - 1])
+    cost, value = rng.integers(0, 9, edges.n_edges), maximum(network, terminals)
+    found = cheapest_flow(network, cost, terminals, value)
+    proof = proven(network, cost, terminals, value, found)
+    assert (proof.failures, proof.cost) == ((), by_networkx(edges, cost, terminals, value))
+    with pytest.raises(Infeasible):
+        cheapest_flow(network, cost, terminals, value + 1)
+
+
+def rounds_at(pace: int, length: int, used: int = 24) -> tuple[bool, list[int]]:
+    """Whether 1000 units were sent over a way of this length, if so many are in a round, and the searches of each."""
+    excess, asked = np.array([1000, -1000]), list[int]()
+
+    def search(times: int) -> bool:
+        asked.append(times)
+        excess[-2] -= pace
+        return bool(excess[-2] <= 0)
+
+    return successive._in_rounds(search, excess, length, used), asked
+
+
+def test_a_pace_that_would_not_do_is_given_up() -> None:
+    """Thousands of paths of as many lengths, of one unit each, through a network that is not so long."""
+    assert rounds_at(0, 1600) == (False, [100])
+    assert rounds_at(50, 1600) == (False, [100])
+    assert rounds_at(100, 1600) == (True, [100] * 10)
+    assert rounds_at(1000, 1600) == (True, [100])
+    assert rounds_at(1000, 32) == (False, [])  # all of that has been tried
+    assert rounds_at(1000, 15, used=0) == (False, [])
 
 
 @pytest.mark.parametrize("m", [0, 2])
