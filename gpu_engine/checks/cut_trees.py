@@ -57,6 +57,18 @@ def tree_failures(
     return tuple(failures)
 
 
+def flows_straight(network: Network, vertices: VertexArray, to: VertexArray) -> UnitArray:
+    """int64[k, 3]: ``vertices``, the vertex ``to`` int32[n] of each, and what flows straight there: the capacities of
+    the edges between the two, all of them undirected and with a limit. O(n + m)."""
+    rows = np.arange(network.n_edges)
+    tail, head = network.edge_tail(rows), network.edge_head(rows)
+    units = np.zeros(network.n_vertices, np.int64)
+    for here, there in ((tail, head), (head, tail)):
+        between = (to[here] == there) & (here != there)
+        np.add.at(units, here[between], network.capacity[between])
+    return np.column_stack((vertices, to[vertices], units[vertices])).astype(np.int64)
+
+
 @njit(cache=True, nogil=True)
 def leaves_first(parent: VertexArray, terminals: VertexArray) -> VertexArray:
     """The terminals, each before its parent; fewer of them if the rows lead round."""

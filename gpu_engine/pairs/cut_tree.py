@@ -5,7 +5,8 @@ children of that parent that lie on its side become its own, and if the parent's
 change places. Unlike his shorter version, whose tree has the right values only, removing a row of this tree splits the
 vertices into the two sides of a minimum cut of its ends. Vertices that are no terminals are never cut off themselves;
 they go with a terminal. Vertices that are joined by unlimited edges are one vertex to any finite cut; the first
-terminal among them stands for the others, which hang on it without limit.
+terminal among them stands for the others, which hang on it without limit. Terminals that are linked with one vertex
+only are peeled off first, again and again: of a network that is a tree, nothing is left to cut.
 
 A step costs no more than its cut lists: children of a parent share a *slot*, in which the parent may be replaced by
 another without a look at the children.
@@ -20,11 +21,12 @@ from typing import Final, NamedTuple
 import numpy as np
 from numba import njit
 
-from gpu_engine.checks.cut_trees import tree_failures
+from gpu_engine.checks.cut_trees import flows_straight, tree_failures
 from gpu_engine.engine import Control
 from gpu_engine.errors import EngineError, InvalidTerminals
 from gpu_engine.networks.network import Network
 from gpu_engine.pairs.joined import joined_without_limit
+from gpu_engine.pairs.pendants import pendants
 from gpu_engine.pairs.solver import Seat
 from gpu_engine.types import INFINITE, BoolArray, UnitArray, VertexArray
 
@@ -73,11 +75,20 @@ class TreeGrower:
         first[joined[terminals[::-1]]] = terminals[::-1]
         self._twin = first[joined]
         """int32[n]: the first terminal joined to a vertex without limit, perhaps itself."""
+        self._onto = pendants(network, terminals)
+        """int32[n]: the terminal that a peeled one hangs on, -1 for all others."""
         self._proven: list[tuple[int, int, int]] = []
+
+    @property
+    def kept(self) -> VertexArray:
+        """The terminals between which cuts are looked for."""
+        return self._terminals[self._onto[self._terminals] < 0]
 
     def add(self, row: int, seat: Seat, control: Control) -> None:
         """Cut the terminal of this row, from 1 on, from its parent. Raises `Cancelled`; then it can be cut again."""
         source = int(self._terminals[row])
+        if self._onto[source] >= 0:
+            return
         if self._twin[source] != source:
             self._value[source] = INFINITE
             return
@@ -93,10 +104,13 @@ class TreeGrower:
         slots, rows = self._slots, self._terminals[1:]
         is_terminal = np.zeros(self._network.n_vertices, np.bool_)
         is_terminal[self._terminals] = True
-        goes_with = slots.owner[slots.parent]
+        peeled = np.flatnonzero(self._onto >= 0).astype(np.int32)
+        straight = flows_straight(self._network, peeled, self._onto)
+        goes_with = np.where(self._onto >= 0, self._onto, slots.owner[slots.parent])
+        self._value[peeled] = straight[:, 2]
         group = np.where(is_terminal, np.arange(len(is_terminal), dtype=np.int32), goes_with)
         tree = CutTree(rows, goes_with[rows], self._value[rows], group.astype(np.int32))
-        proven = np.array(self._proven, np.int64).reshape(-1, 3)
+        proven = np.concatenate((np.array(self._proven, np.int64).reshape(-1, 3), straight))
         failures = tree_failures(self._network, self._terminals, tree.tail, tree.head, tree.value, tree.group, proven)
         if failures:
             raise EngineError(f"the tree could not be proven: {'; '.join(failures)}")

@@ -151,10 +151,33 @@ def test_a_flow_that_ends_at_one_vertex_and_begins_at_another_is_none() -> None:
 
 
 def grown(network: Network, terminals: np.ndarray) -> CutTree:
-    grower, seat = TreeGrower(network, terminals), PairSolver.of(network, terminals).seat()
+    grower = TreeGrower(network, terminals)
+    seat = PairSolver.of(network, grower.kept).seat()
     for row in range(1, len(terminals)):
         grower.add(row, seat, Control())
     return grower.finish()
+
+
+def assert_cut_tree(edges: EdgeList, terminals: np.ndarray, seed: int) -> None:
+    tree = grown(Network(edges), terminals)
+    inside, paid = all_cuts(edges)
+    graph = nx.Graph()
+    graph.add_nodes_from(terminals.tolist())
+    rows = zip(tree.tail.tolist(), tree.head.tolist(), tree.value.tolist(), strict=True)
+    graph.add_weighted_edges_from(rows)
+    assert nx.is_tree(graph)
+    for u, w in combinations(terminals.tolist(), 2):
+        least = int(paid[inside[:, u] != inside[:, w]].min())
+        way = nx.shortest_path(graph, u, w)
+        found = min(graph[a][b]["weight"] for a, b in pairwise(way))
+        assert found == least or (found == INFINITE and least >= PLENTY), f"seed {seed} {u} {w}"
+    for tail, head, value in zip(tree.tail, tree.head, tree.value, strict=True):
+        if value == INFINITE:
+            continue
+        cut = graph.copy()
+        cut.remove_edge(tail, head)
+        side = np.isin(tree.group, list(nx.node_connected_component(cut, tail)))
+        assert paid[(inside == side).all(axis=1)] == [value], f"seed {seed} row {tail}-{head}"
 
 
 @pytest.mark.parametrize("first", range(0, cases(200), SEEDS_A_CASE))
@@ -165,25 +188,38 @@ def test_each_row_of_a_tree_is_a_minimum_cut_and_the_tree_holds_all_pairs(first:
             continue
         edges = EdgeList(edges.n_vertices, edges.tail, edges.head, edges.capacity, True)
         terminals = rng.permutation(edges.n_vertices)[: int(rng.integers(1, edges.n_vertices + 1))].astype(np.int32)
-        tree = grown(Network(edges), terminals)
-        inside, paid = all_cuts(edges)
-        graph = nx.Graph()
-        graph.add_nodes_from(terminals.tolist())
-        rows = zip(tree.tail.tolist(), tree.head.tolist(), tree.value.tolist(), strict=True)
-        graph.add_weighted_edges_from(rows)
-        assert nx.is_tree(graph)
-        for u, w in combinations(terminals.tolist(), 2):
-            least = int(paid[inside[:, u] != inside[:, w]].min())
-            way = nx.shortest_path(graph, u, w)
-            found = min(graph[a][b]["weight"] for a, b in pairwise(way))
-            assert found == least or (found == INFINITE and least >= PLENTY), f"seed {seed} {u} {w}"
-        for tail, head, value in zip(tree.tail, tree.head, tree.value, strict=True):
-            if value == INFINITE:
-                continue
-            cut = graph.copy()
-            cut.remove_edge(tail, head)
-            side = np.isin(tree.group, list(nx.node_connected_component(cut, tail)))
-            assert paid[(inside == side).all(axis=1)] == [value], f"seed {seed} row {tail}-{head}"
+        assert_cut_tree(edges, terminals, seed)
+
+
+@pytest.mark.parametrize("first", range(0, cases(300), SEEDS_A_CASE))
+def test_what_hangs_on_one_vertex_is_peeled(first: int) -> None:
+    """Random trees, some parts of which are gone, some edges parallel, unlimited or empty, and a few more edges."""
+    for seed in range(first, first + SEEDS_A_CASE):
+        rng, n = np.random.default_rng(seed), 9
+        above = np.array([rng.integers(max(0, v - 4), v) for v in range(1, n)])
+        twice, extra = rng.integers(0, n - 1, 2), rng.integers(0, n, (2, int(rng.integers(0, 4))))
+        tail = np.concatenate([np.arange(1, n), twice + 1, extra[0]])
+        head = np.concatenate([above, above[twice], extra[1]])
+        capacity = rng.integers(0, 6, len(tail))
+        capacity[rng.random(len(tail)) < rng.choice([0, 0.2])] = INFINITE
+        name = rng.permutation(n)
+        edges = EdgeList(n, name[tail].astype(np.int32), name[head].astype(np.int32), capacity, True)
+        count = n if seed % 2 else int(rng.integers(1, n + 1))
+        assert_cut_tree(edges, rng.permutation(n)[:count].astype(np.int32), seed)
+
+
+@pytest.mark.parametrize("shape", ["path", "tree"])
+def test_a_tree_of_a_tree_asks_for_no_cut(shape: str) -> None:
+    n, rng = 100_000, np.random.default_rng(1)
+    at = np.arange(1, n)
+    above = at - 1 if shape == "path" else rng.integers(0, at)
+    capacity = rng.integers(1, 100, n - 1)
+    network = Network(EdgeList(n, at.astype(np.int32), above.astype(np.int32), capacity, True))
+    grower = TreeGrower(network, np.roll(np.arange(n, dtype=np.int32), 17))
+    assert grower.kept.tolist() == [n - 17]
+    tree = grower.finish()
+    assert (np.bincount(tree.tail, tree.value) + np.bincount(tree.head, tree.value, n))[n - 1] == capacity[-1]
+    assert np.sort(tree.value).tolist() == np.sort(capacity).tolist()
 
 
 def test_a_tree_has_the_values_of_networkx() -> None:

@@ -130,7 +130,8 @@ def _terminals(network: Network, args: CutTreeArgs) -> VertexArray:
 
 def _grown(task: Task, network: Network, terminals: VertexArray) -> CutTree:
     """Row by row; a cancel stops it between two, and within a long one."""
-    seat, grower = PairSolver.of(network, terminals).seat(), TreeGrower(network, terminals)
+    grower = TreeGrower(network, terminals)
+    seat = PairSolver.of(network, grower.kept).seat()
     for row in range(1, len(terminals)):
         if task.control.cancelled:
             raise Cancelled("cancelled between two rows")
