@@ -16,7 +16,7 @@ places = np.random.default_rng(10).choice(crossings, 8 + 39, replace=False).toli
 supply, demand = dict.fromkeys(places[:8], 3_000), dict.fromkeys(places[8:], 600)
 
 with headrace.Client() as hr:
-    streets = hr.put_graph("heidelberg", ROADS)
+    streets = hr.put_graph("warehouses", ROADS)
     plan = streets.max_flow(supply=supply, demand=demand, fields=["cut", "paths"], top=10_000)
 assert plan.cut
 assert plan.paths

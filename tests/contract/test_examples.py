@@ -46,6 +46,14 @@ def test_each_is_short_and_listed(name: str) -> None:
     assert f"`{name}`" in (EXAMPLES / "README.md").read_text()
 
 
+def test_no_example_replaces_a_graph_of_another_or_of_the_quick_start() -> None:
+    pages = [EXAMPLES / name for name in PROGRAMS] + [EXAMPLES.parent / "docs" / "quick-start.md"]
+    named = [re.findall(r'put_graph\(\s*"([^"]+)"', page.read_text()) for page in pages]
+    names = [name for names in named for name in names]
+    assert all(named)
+    assert len(set(names)) == len(names)
+
+
 def test_quickstart(run: Run) -> None:
     lines, _ = run("quickstart.py")
     assert lines[0].startswith(
