@@ -77,9 +77,10 @@ ON_CPU = (
     ),
     Section(
         "Hard shapes on a CPU core",
-        "Networks on which a solver that floods from one side is slow, beside a hub and acyclic dense. CPU time of the "
-        "solving thread, since the machine had other work; best of up to three runs. The last table is point to point: "
-        "sums over 20 random pairs of each road network.",
+        "Networks on which a solver that floods from one side is slow, beside a hub and acyclic dense. Best of up to "
+        "four runs, in six processes side by side on a machine of 16 cores, four rows by one process alone. The other "
+        "two tables are CPU time of the solving thread, since that machine had other work; the last one is point to "
+        "point: sums over 20 random pairs of each road network.",
         ("hard-cpu.json", "hard-narrow-cpu.json", "pairs-cpu.json"),
     ),
     Section("Warm solves on a CPU core", "Update and solve in microseconds.", ("warm-medium.json",)),

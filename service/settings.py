@@ -13,7 +13,7 @@ from urllib.parse import quote
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from service import redis_address
+from service.connections import redis_address
 
 PREFIX: Final = "HEADRACE_"
 READ_ELSEWHERE: Final = frozenset(

@@ -17,7 +17,7 @@ from typing import Final
 
 import structlog
 
-from service.certificate import load_certificate
+from service.connections.certificate import load_certificate
 from service.host import redis_server
 from service.host.children import Child, Popen, spawn_options
 from service.host.data_dir import Kept, Lock, locked

@@ -5,7 +5,7 @@ from typing import Final
 
 import structlog
 
-from service import redis_address
+from service.connections import redis_address
 from service.settings import OVERRULED, Settings, overruled_redis
 
 log = structlog.get_logger("headrace.settings")

@@ -20,7 +20,7 @@ from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.units import write_decimal, write_units
 from gpu_engine.paths import Paths
 from gpu_engine.text.names import Names
-from gpu_engine.types import INFINITE, BoolArray, UnitArray
+from gpu_engine.types import INFINITE, UnitArray
 from gpu_engine.vertices.table import VertexTable
 from service.protocol import TEXTS, CapacitiesArgs, Kind
 from service.store.catalogue import GraphInfo
@@ -37,6 +37,7 @@ from service.worker.columns import (
     marked,
     where,
 )
+from service.worker.cut_sides import cut_sides
 from service.worker.graph import Answer, Graph, Solved
 from service.worker.json_writer import Raw
 
@@ -101,24 +102,6 @@ def cut(
         answer["limited" if packed else "vertices"] = labels(vertices, cut_vertices, "limited")
         answer["vertex_pays"] = amounts(network, own, each(own), "limited")
     return answer | cut_sides(network, found.source_side, packed=packed) if sides else answer
-
-
-def cut_sides(network: Network, source_side: BoolArray, *, packed: bool) -> dict[str, object]:
-    """The vertices on either side of a cut, of which ``source_side`` bool[n] says one; ``packed``: see `cut`."""
-    there, vertices = network.there, network.vertex_labels
-    source_side, sink_side = source_side & there, ~source_side & there
-    if not packed:
-        lists = {"source_side": marked(source_side), "sink_side": marked(sink_side)}
-        return {side: labels(vertices, rows, side) for side, rows in lists.items()}
-    answer: dict[str, object] = {
-        "n_vertices": network.n_vertices,
-        "source_side": FlagColumn(source_side, "sides", "bits"),
-    }
-    if len(network.deleted_vertices):  # which are on neither side
-        answer["sink_side"] = FlagColumn(sink_side, "sides", "bits")
-    if vertices.column is not None:
-        answer["vertices"] = labels(vertices, each(source_side), "sides")
-    return answer
 
 
 def flow(network: Network, units: UnitArray, *, zeros: bool, acyclic: bool) -> dict[str, object]:

@@ -327,7 +327,7 @@ def names_are_found_by_a_part_and_drawn_whole(walk: Walk) -> None:
 def no_page_is_a_dead_end(walk: Walk) -> None:
     for path in ("/docs", "/status"):
         walk.open(path)
-        walk.page.click("a[href='/console']")
+        walk.page.click("a[href$='console']")
         walk.page.until("location.pathname === '/console' && document.getElementById('graphs')")
 
 

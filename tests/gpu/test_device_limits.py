@@ -18,6 +18,7 @@ from gpu_engine.generators import generate  # noqa: E402
 from gpu_engine.networks.edgelist import EdgeList  # noqa: E402
 from gpu_engine.networks.network import Network  # noqa: E402
 from gpu_engine.networks.terminals import Terminals  # noqa: E402
+from gpu_engine.patience import Patience  # noqa: E402
 from gpu_engine.select import open_engine  # noqa: E402
 from tests.random_networks import random_edges  # noqa: E402
 
@@ -156,7 +157,7 @@ def test_a_repair_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatc
         return report.reason
 
     def try_impatiently() -> bool:
-        state.patience.least = 2 * edges.n_edges  # whatever an earlier repair has taught
+        state.patience = Patience(least=2 * edges.n_edges, cold_ms=state.patience.cold_ms)  # nothing learned
         return "took longer" in repair(-1e6, 0.02)
 
     assert any(try_impatiently() for _ in range(20))

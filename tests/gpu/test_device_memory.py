@@ -1,5 +1,6 @@
 """What the CUDA engine holds is what it says beforehand; a device that is full refuses, and nothing is half done."""
 
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -56,6 +57,7 @@ class Peak(cupy.cuda.MemoryHook):  # type: ignore[misc]  # CuPy has no types
 def device_with(free_bytes: int) -> Iterator[None]:
     """As if the pool could grow by so much and no more."""
     pool = cupy.get_default_memory_pool()
+    gc.collect()  # what earlier tests have left in cycles would come free in between
     pool.free_all_blocks()
     pool.set_limit(size=pool.total_bytes() + free_bytes)
     try:

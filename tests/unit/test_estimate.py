@@ -14,11 +14,13 @@ from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import FlowState
 from gpu_engine.footprint import Footprint
 from gpu_engine.generators import generate
+from gpu_engine.incremental import IncrementalState
 from gpu_engine.networks.coordinates import Coordinates
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import CapacityTable
+from gpu_engine.patience import Patience
 from gpu_engine.types import INFINITE, EdgeArray
 from gpu_engine.vertices.engine import SplitEngine
 from gpu_engine.vertices.split import split
@@ -142,6 +144,8 @@ def most_taken(work: Callable[[], object]) -> int:
 def solve_thrice(engine: CpuEngine, state: FlowState, rows: EdgeArray) -> int:
     """Warm and cold; the most that a cold solve and its complete proof had beyond what there was before, with the
     working memory that the thread has kept of the repairs."""
+    assert isinstance(state, IncrementalState)
+    state.patience = Patience()  # has learned nothing: repairs are tried
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]

@@ -43,7 +43,7 @@ FORBIDDEN: Mapping[str, tuple[str, ...]] = {
     "service.protocol": ("service", "gpu_engine", "redis", *WEB),
     "service.errors": ("service", "redis", *WEB),
     "service.settings": (*RUNNING, *STARTING, *OTHERS, "gpu_engine", "redis", *WEB),
-    "service.redis_address": ("service", "gpu_engine", "redis", *WEB),
+    "service.connections": ("service", "gpu_engine", "redis", *WEB),
     "service.telemetry": (*RUNNING, *STARTING, "service.queue", "service.store", "gpu_engine", "redis", *WEB),
     "service.models": (*RUNNING, *STARTING, "service.queue", "redis", *SOLVING),
     "service.store": (*RUNNING, *STARTING, "service.models", "service.queue", *SOLVING, *WEB),

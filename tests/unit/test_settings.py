@@ -14,8 +14,8 @@ from redis.connection import parse_url
 from typer.testing import CliRunner
 
 from service.cli.main import app
+from service.connections.redis_address import FILES, OPTIONS, TLS_OPTIONS, heeded, passed_over
 from service.host.supervisor import environment_of
-from service.redis_address import FILES, OPTIONS, TLS_OPTIONS, heeded, passed_over
 from service.settings import READ_ELSEWHERE, Settings, SettingsError, overruled_redis, read_settings, refuse_unknown
 from service.store.connection import connect, connect_async, connect_listeners
 

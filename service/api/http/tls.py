@@ -17,7 +17,7 @@ import structlog
 
 from service.api.http.connections import Place, ServerConfig
 from service.api.http.protocol import HEAD_TIMEOUT_S, BoundedProtocol
-from service.certificate import load_certificate
+from service.connections.certificate import load_certificate
 
 LOOK_S: Final = 10.0
 """Time between two looks whether there is another certificate."""

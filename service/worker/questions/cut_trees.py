@@ -24,6 +24,7 @@ from service.store.jobs.record import Result
 from service.worker import answers
 from service.worker.columns import FlagColumn, each, listed
 from service.worker.copies import Copies
+from service.worker.cut_sides import cut_sides
 from service.worker.graph import Graph
 from service.worker.pinned import pin
 from service.worker.questions.terminals import read_vertices
@@ -184,5 +185,5 @@ def _cut_parts(network: Network, found: GlobalCut, args: GlobalCutArgs) -> dict[
             "value": value,
             "edges": answers.labels(network.edge_ids, edges),
             "pays": answers.amounts(network, network.capacity, edges),
-        } | answers.cut_sides(network, found.source_side, packed=args.encoding not in TEXTS)
+        } | cut_sides(network, found.source_side, packed=args.encoding not in TEXTS)
     return parts

@@ -9,24 +9,33 @@ may have a password.
 import os
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import parse_qsl, unquote_plus, urlsplit
 
 SCHEMES: Final = ("redis", "rediss", "unix")
 FORMS: Final = "say redis://HOST:PORT, rediss://HOST:PORT or unix:///PATH"
 ESCAPES: Final = "in a password %40 stands for @, %3A for :, %2F for /, %3F for ?, %23 for # and %25 for %"
 
-NUMBER: Final = r"\d{1,9}"
-SECONDS: Final = r"\d{1,9}(\.\d*)?"
-TRUTH: Final = "(?i:true|false|yes|no|[tfyn10])"
-ANY: Final = "(?s:.+)"
-FLAG: Final = f"({'|'.join(ssl.VerifyFlags.__members__)})"
-FLAGS: Final = f"{FLAG}(, ?{FLAG})*"
+Form: TypeAlias = Callable[[str], object]
+"""Says something true of a value that is well formed."""
 
-OPTIONS: Final[Mapping[str, str]] = {
+DATABASE: Final = re.compile(r"/?|/\d{1,9}/?").fullmatch
+NUMBER: Final = re.compile(r"\d{1,9}").fullmatch
+SECONDS: Final = re.compile(r"\d{1,9}(\.\d*)?").fullmatch
+TRUTH: Final = re.compile("(?i:true|false|yes|no|[tfyn10])").fullmatch
+ANY: Final = re.compile("(?s:.+)").fullmatch
+CERT_REQS: Final = re.compile("none|optional|required").fullmatch
+
+
+def flags(value: str) -> bool:
+    """Whether these are flags of how certificates are verified, with commas between them."""
+    return all(flag.removeprefix(" ") in ssl.VerifyFlags.__members__ for flag in value.split(","))
+
+
+OPTIONS: Final[Mapping[str, Form]] = {
     "db": NUMBER,
     "username": ANY,
     "password": ANY,
@@ -55,16 +64,16 @@ DECIDED_HERE: Final = frozenset(
 
 FILES: Final = ("ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile")
 
-TLS_OPTIONS: Final[Mapping[str, str]] = {
+TLS_OPTIONS: Final[Mapping[str, Form]] = {
     **dict.fromkeys(FILES, ANY),
     "ssl_ca_data": ANY,
     "ssl_password": ANY,
-    "ssl_cert_reqs": "none|optional|required",
+    "ssl_cert_reqs": CERT_REQS,
     "ssl_check_hostname": TRUTH,
     "ssl_ciphers": ANY,
     "ssl_min_version": NUMBER,
-    "ssl_include_verify_flags": FLAGS,
-    "ssl_exclude_verify_flags": FLAGS,
+    "ssl_include_verify_flags": flags,
+    "ssl_exclude_verify_flags": flags,
 }
 """The same of `rediss` alone."""
 
@@ -78,7 +87,7 @@ def fault(url: str) -> str | None:
         usable = False
     if not usable or parts.fragment:
         return f"is no address of a Redis server: {FORMS}; {ESCAPES}"
-    if parts.scheme != "unix" and re.fullmatch(f"/?|/{NUMBER}/?", parts.path) is None:
+    if parts.scheme != "unix" and not DATABASE(parts.path):
         return f"has a database that is no number: say it as in redis://HOST:PORT/0; {ESCAPES}"
     options = parse_qsl(parts.query, keep_blank_values=True)
     for name, value in options:
@@ -118,7 +127,7 @@ def _fault_of_option(name: str, value: str, tls: bool) -> str | None:
         return f"has an option{shown} that is none of an address: {hint}"
     if name in TLS_OPTIONS and not tls:
         return f"has the option {name!r}, which is for rediss://: nothing would be encrypted"
-    if re.fullmatch(known[name], value) is None:
+    if not known[name](value):
         return f"has an option {name!r} whose value is out of its form"
     is_there = os.path.isdir if name == "ssl_ca_path" else os.path.isfile
     if name in FILES and not (is_there(value) and os.access(value, os.R_OK)):

@@ -1,0 +1,1 @@
+"""What the service is connected by: the address of Redis, and the files of certificates."""
