@@ -87,7 +87,10 @@ class Restorer:
         version, known = (FIRST_VERSION, []) if capacities is None else (capacities.version, capacities.known)
         edges = unpack(self._blobs.get(held.base))
         loaded, lower = (edges.n_vertices, edges.n_edges), edges.lower
-        edges = with_inserted(edges, self._structures(held.graph_id, capacities, version))
+        saved = [] if capacities is None or capacities.structure is None else [capacities.structure]
+        # All that was inserted has its rows before an update is replayed.
+        logged = [*self._log.structures(held.graph_id, version)]
+        edges = with_inserted(edges, [*saved, *logged])
         # What edges ever cost may be too much for the vertices that came later; what they cost now was checked.
         network = self._build(replace(edges, cost=None))
         network.loaded = loaded
@@ -97,11 +100,14 @@ class Restorer:
         if capacities is not None:
             _adopt(network, table, costs, capacities)
             vertices = _saved_vertices(vertices, capacities, network)
-        start = version
+        start, n_structures = version, 0
         graph_known = [(entry.version, entry.applied) for entry in known]
         for entry in self._log.replay(held.graph_id, version):
+            n_structures += entry.structure is not None
+            if n_structures > len(logged):
+                break  # the log has gone on meanwhile: what this inserted, vertices it may be, has no row
             if len(entry.change.rows) and entry.change.rows[-1] >= network.n_edges:
-                raise BrokenLog("the log has gone on meanwhile")
+                raise BrokenLog(f"version {entry.version} changes edges that there are not")
             if entry.structure is not None:
                 _mark(network, entry.structure)
             _replay(network, table, entry.change)
@@ -131,12 +137,6 @@ class Restorer:
         for known_version, applied in graph_known:
             graph.remember(known_version, applied)
         return graph
-
-    def _structures(self, graph_id: str, capacities: Capacities | None, version: int) -> list[Structure]:
-        """What was inserted since the graph was loaded: what the snapshot of this version has of it, and the log after
-        it. All edges have their rows before the first update is replayed."""
-        saved = [] if capacities is None or capacities.structure is None else [capacities.structure]
-        return [*saved, *self._log.structures(graph_id, version)]
 
     def _note(self, name: str, failures: list[str]) -> None:
         self.notes.pop(name, None)

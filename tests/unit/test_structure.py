@@ -44,7 +44,7 @@ from service.protocol import (
 )
 from service.store.blobs import Blobs
 from service.store.keys import Keys
-from service.store.log import BrokenLog, _read_entry
+from service.store.log import BrokenLog, Log, _read_entry
 from service.store.snapshots import Capacities, pack_capacities, unpack_capacities
 from service.store.structures import pack_structure, unpack_structure
 from service.worker.graph import Graph
@@ -212,6 +212,33 @@ def whole(caller: Caller) -> list[Any]:
     answer = caller.ask(Kind.MAX_FLOW, "g", MaxFlowArgs(sources=["s"], sinks=["t"], fields=frozenset({"cut", "flow"})))
     assert answer["certificate"]["valid"]
     return [page(caller), answer["value"], answer["cut"]]
+
+
+def test_a_graph_that_is_read_while_vertices_are_inserted(
+    caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that is read ahead of its move. Vertices without edges were counted in its version and were not there:
+    found by seed 750171 of the fault histories."""
+    worker = start_worker()
+    caller.wait_ready()
+    caller.load("g", EdgeList(2, np.array([0], np.int32), np.array([1], np.int32), np.array([5])))
+    copies, structures = worker.graphs._copies, Log.structures
+    held = copies.find("g").held
+    assert held is not None
+
+    def then_goes_on(log: Log, graph_id: str, after: int) -> list[Structure]:
+        found = [*structures(log, graph_id, after)]
+        monkeypatch.setattr(Log, "structures", structures)
+        assert patch(caller, insert(count=2))["version"] == 2
+        return found
+
+    monkeypatch.setattr(Log, "structures", then_goes_on)
+    graph = copies._restorer.restore("g", held, [])
+    assert (graph.version, graph.network.n_vertices) == (1, 2)
+    later = copies.find("g").held
+    assert later is not None
+    graph = copies._restorer.restore("g", later, [])
+    assert (graph.version, graph.network.n_vertices) == (2, 4)
 
 
 def test_through_restarts(caller: Caller, start_worker: StartWorker) -> None:
