@@ -117,19 +117,22 @@ class Allowance(NamedTuple):
     """How many arcs the search of one phase may scan."""
 
     most: float
+    """So many, unless one of the following says otherwise."""
     glance: float
+    """After so many it ends if the network is seen to be narrow (`shape`)."""
     one_way: bool
-    """After ``glance`` it ends if the network is seen to be narrow (`shape`)."""
+    """`Budget.one_way`, by which `shape` judges."""
     parts: float
     """While layers still widen (`WIDENING`) it may go on beyond ``most``, up to so many; 0: it may not."""
     whole: float
-    """It may scan so many if ``most`` has not been enough for more than ``layers`` layers; -1: it may not."""
+    """So many if ``most`` has not been enough for more than ``layers`` layers."""
     layers: float
+    """-1: ``whole`` is not to be used."""
 
 
 @njit(nogil=True, cache=True)
 def widths(flow: Pseudoflow) -> Widths:
-    """Look at a sample of the capacities."""
+    """Sample up to `SAMPLE` arcs at equal distances."""
     arcs = len(flow.head)
     sample = np.empty(SAMPLE, np.int64)
     count, both = 0, 0
@@ -156,7 +159,10 @@ def are_few(ends: Ends, narrow: int, repair: bool) -> bool:
 
 @njit(nogil=True, cache=True)
 def budget_for(flow: Pseudoflow, ends: Ends, capacities: Widths, repair: bool) -> Budget:
-    """The narrow capacity is about that of the narrowest arc of a short path."""
+    """How far an attempt may go before its first phase has shown the shape of the network.
+
+    The narrow capacity stands for that of the narrowest arc of a short path: so many paths carry all that there is.
+    """
     size = float(len(flow.role) + len(flow.head))
     share = FREE_SHARE
     amounts = min(ends.up / max(1, ends.n_excesses), ends.down / max(1, ends.n_deficits))

@@ -213,7 +213,7 @@ def move_excess(
             return True
         if slots[CANCEL] == 0 and ibfs.search(flow, forests, side, MATCHED_SIZES * size, slots):
             return True
-        more = Budget(MORE_SHARE * size, MORE_SHARE * size, False, False, False)
+        more = Budget(limit=MORE_SHARE * size, phase=MORE_SHARE * size, may_grow=False, equal=False, one_way=False)
         attempted = attempt(flow, reach, list_ends(flow, reach), more, slots)
     if slots[CANCEL] != 0:
         return False
@@ -247,7 +247,7 @@ def repair_excess(
     size, budget = len(flow.role) + len(flow.head), budget_for(flow, ends, widths(flow), True)
     if not narrow:
         most = min(budget.limit, limit)
-        budget = Budget(most, most, False, budget.equal, budget.one_way)
+        budget = Budget(limit=most, phase=most, may_grow=False, equal=budget.equal, one_way=budget.one_way)
     attempted = attempt(flow, reach, ends, budget, slots)
     if attempted.kind != GAVE_UP:
         mark_cut(flow, reach, attempted, side)

@@ -373,22 +373,8 @@ def detach(v: int, parent: int, links: Index) -> None:
 
 
 @njit(nogil=True, cache=True)
-def prepend(v: int, parent: int, links: Index) -> None:
-    """Make v, of a higher label than `parent`, its first child: it is not to be visited."""
-    after = links[parent, CHILD]
-    links[v, PREVIOUS] = NONE
-    links[v, NEXT] = after
-    links[parent, CHILD] = v
-    if after == NONE:
-        links[parent, LAST] = v
-    else:
-        links[after, PREVIOUS] = v
-
-
-@njit(nogil=True, cache=True)
-def insert(v: int, parent: int, links: Index) -> None:
-    """Make v, of the label of `parent`, a child of it, and the next one to be visited."""
-    after = links[parent, SEARCH]
+def attach(v: int, parent: int, after: int, links: Index) -> None:
+    """Put v into the list of children of `parent`, before the child `after`, or last if that is NONE."""
     before = links[parent, LAST] if after == NONE else links[after, PREVIOUS]
     links[v, PREVIOUS] = before
     links[v, NEXT] = after
@@ -400,14 +386,14 @@ def insert(v: int, parent: int, links: Index) -> None:
         links[parent, LAST] = v
     else:
         links[after, PREVIOUS] = v
-    links[parent, SEARCH] = v
 
 
 @njit(nogil=True, cache=True)
 def merge(v: int, arc: int, flow: Pseudoflow, links: Index) -> int:
     """Merge v's tree into another: re-root it at v and make v a child of the head of `arc`.
 
-    Returns the length of the path turned round.
+    v has a higher label than its new parent, which need not visit it; those on the path to the old root have one label,
+    and each is the next child that its new parent visits. Returns the length of the path turned round.
     """
     parent = flow.head[arc]
     steps = 0
@@ -417,9 +403,10 @@ def merge(v: int, arc: int, flow: Pseudoflow, links: Index) -> int:
         if old_parent != NONE:
             detach(v, old_parent, links)
         if steps == 0:
-            prepend(v, parent, links)
+            attach(v, parent, links[parent, CHILD], links)
         else:
-            insert(v, parent, links)
+            attach(v, parent, links[parent, SEARCH], links)
+            links[parent, SEARCH] = v
         links[v, PARENT] = parent
         links[v, PARENT_ARC] = arc
         steps += 1

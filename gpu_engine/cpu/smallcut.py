@@ -227,7 +227,7 @@ def attempt(flow: Pseudoflow, reach: Reach, ends: Ends, budget: Budget, slots: N
     bounds = np.array([ends.up, ends.down])
     left = min(ends.up, ends.down)
     if left > 0 and budget.limit == 0:
-        return AttemptResult(GAVE_UP, 0, ends.up, ends.down, False, False, False, False)
+        return AttemptResult(GAVE_UP, 0, ends.up, ends.down, narrow=False, thin=False, fanned=False, shallow=False)
     clear_marks(flow, reach.node)
     size = float(len(flow.role) + len(flow.head))
     n_excesses, n_deficits = ends.n_excesses, ends.n_deficits

@@ -64,7 +64,7 @@ def search_pair(
         if ahead.end == 0:
             kind = UNLIMITED
             break
-        allowance = Allowance(limit - work, np.inf, False, 0.0, 0.0, -1.0)
+        allowance = Allowance(limit - work, glance=np.inf, one_way=False, parts=0.0, whole=0.0, layers=-1.0)
         found = meet(flow, reach, ahead, behind, epoch, allowance, bounds, False, slots)
         kind, ahead, behind, met, _, _, steps, _ = found
         work += steps
