@@ -11,6 +11,9 @@ WEIGHT: Final = 0.25
 WORSE: Final = 1.1
 """Repairs are not tried while their mean is above this share of a cold solve's time."""
 
+TRIFLE_MS: Final = 1.0
+"""Few broken ends are repaired though their mean is so much above a cold solve's time: other work makes as much."""
+
 MUCH_WORSE: Final = 1.5
 RETRY_SOON: Final = 4
 RETRY_LATE: Final = 32
@@ -26,7 +29,7 @@ class Patience:
     """
 
     least: int = MANY_BROKEN
-    """Fewer broken ends than this are repaired until repairs of their size have proven to be slower."""
+    """Fewer broken ends than this are repaired until repairs of their size have proven to be slower by `TRIFLE_MS`."""
     slow_from: int = 1 << 62
     """Broken ends from which on a repair that nobody has tried yet is expected to be slower than a cold solve."""
     cold_ms: float = float("inf")
@@ -42,9 +45,11 @@ class Patience:
 
     def allows(self, n_broken: int) -> bool:
         """False if a cold solve should be made; now and then a repair is tried all the same."""
-        if n_broken < self.least and n_broken.bit_length() not in self._means:
-            return True
         expected_ms = self._expected_ms(n_broken)
+        if n_broken < self.least:
+            is_new = n_broken.bit_length() not in self._means
+            if is_new or expected_ms - self.cold_ms < TRIFLE_MS:
+                return True
         if expected_ms <= WORSE * self.cold_ms:
             return True
         self._refused += 1

@@ -41,6 +41,15 @@ def test_few_broken_ends_are_repaired_until_their_own_size_is_slow() -> None:
     assert tried(given, 15) == 2
 
 
+def test_a_trifle_more_is_borne_where_few_ends_are_broken() -> None:
+    given = Patience(least=10, cold_ms=0.5)
+    for _ in range(100):
+        given.learn(2, 1e6)
+        given.learn(15, 1e6)
+    assert tried(given, 2) == 2 * RETRY_LATE
+    assert tried(given, 15) < 2 * RETRY_LATE
+
+
 def test_larger_sizes_that_are_new_are_given_up_with_a_smaller_one() -> None:
     given = patience()
     for _ in range(100):

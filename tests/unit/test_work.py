@@ -1,6 +1,7 @@
 """How many arcs solves and repairs on the CPU scan: exact counts, the same on every machine, where a timing would vary.
 
-What it is held to are the counts of the solver as it was before it looked for small cuts (commit a37304f).
+Repairs and the larger networks are held to the counts of the solver as it was before it looked for small cuts (commit
+a37304f).
 """
 
 import numpy as np
@@ -13,28 +14,27 @@ from gpu_engine.engine import Control
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
+from gpu_engine.patience import Patience
 
-MOST = 1.15
-"""No instance may take more than this part of what it took before: the order of children in a list makes a tenth."""
-
-MOST_TOGETHER = 0.8
-"""In the geometric mean."""
+MOST = 1.05
+"""No instance may take more than this part of what it took."""
 
 SMALL = {
-    "genrmf-long": 110_798,
-    "genrmf-wide": 171_257,
-    "rlg-long": 348_059,
-    "rlg-wide": 462_082,
-    "ac": 167_167,
-    "grid": 296_861,
-    "vision": 157_100,
-    "rmat-hub": 139_664,
-    "rmat-sets": 109_334,
-    "delaunay": 258_179,
-    "rgg": 387_092,
-    "road": 108_982,
+    "genrmf-long": 114_815,
+    "genrmf-wide": 189_967,
+    "rlg-long": 330_810,
+    "rlg-wide": 510_093,
+    "ac": 65_844,
+    "grid": 302_523,
+    "vision": 155_563,
+    "rmat-hub": 7_497,
+    "rmat-sets": 111_295,
+    "delaunay": 287_261,
+    "rgg": 337_388,
+    "road": 116_166,
 }
-"""Arcs scanned before, by instance of size small."""
+"""Arcs scanned, by instance of size small, since children of a hub are passed over once: another order of children
+makes up to a tenth, either way. In the geometric mean 0.74 of what the solver took before it looked for small cuts."""
 
 REPAIRS = 19_448_338
 """Arcs scanned before by forty repairs of each of these instances."""
@@ -62,11 +62,11 @@ def size_and_counters(edges: EdgeList, terminals: Terminals | None = None) -> tu
     return edges.n_vertices + engine.network.n_arcs, dict(report.counters)
 
 
-def test_no_small_instance_scans_more_than_before() -> None:
-    found = {one.name: size_and_counters(drawn(one))[1]["arcs_scanned"] for one in instances.SMALL}
-    shares = np.array([found[name] / SMALL[name] for name in SMALL])
-    assert shares.max() <= MOST, found
-    assert np.exp(np.log(shares).mean()) <= MOST_TOGETHER
+@pytest.mark.parametrize("name", SMALL)
+def test_no_small_instance_scans_more_than_before(name: str) -> None:
+    (instance,) = (one for one in instances.SMALL if one.name == name)
+    _, counters = size_and_counters(drawn(instance))
+    assert counters["arcs_scanned"] <= MOST * SMALL[name]
 
 
 def test_repairs_scan_no_more_than_before() -> None:
@@ -82,7 +82,7 @@ def test_repairs_scan_no_more_than_before() -> None:
         size = edges.n_vertices + engine.network.n_arcs
         rng, finite = np.random.default_rng(1), np.flatnonzero(edges.capacity < 1 << 60)
         for _ in range(40):
-            state.patience.least = 1 << 62  # a clock decides otherwise
+            state.patience = Patience(least=1 << 62)  # has learned nothing: a clock decides otherwise
             rows = np.sort(rng.choice(finite, len(finite) // 500, replace=False))
             engine.update(rows, (edges.capacity[rows] * rng.uniform(0, 2, len(rows))).astype(np.int64))
             counters = engine.solve(state).counters
