@@ -86,6 +86,7 @@ def test_the_least_cut_if_the_excesses_are_exhausted_and_the_greatest_if_the_def
 @pytest.mark.parametrize("begin", [EITHER, AHEAD, BEHIND])
 @pytest.mark.parametrize("mirrored", [False, True])
 def test_either_side_may_flood(begin: int, mirrored: bool) -> None:
+    given_up = 0
     for seed in range(3000, 3300):
         before = random_instance(seed)
         given = before.mirror() if mirrored else before.copy()
@@ -99,10 +100,12 @@ def test_either_side_may_flood(begin: int, mirrored: bool) -> None:
         assert done == (control.slots[Control.NARROW] != TOO_LONG)
         if not done:  # it may say so
             assert kind[2] or kind[3] < np.inf
+            given_up += kind[3] < np.inf
             assert not side.any()
             check_pseudoflow(before, after, f"seed {seed}")
             continue
         check_drained(before, after, side, f"seed {seed}", exact=begin == (BEHIND if mirrored else AHEAD))
+    assert given_up > 0
 
 
 def matched(edges: EdgeList) -> int:
