@@ -295,7 +295,7 @@ def test_export_copy_and_restore_have_the_costs(http: httpx.Client, city: str, f
 
 def test_a_job_and_its_time_limit(http: httpx.Client) -> None:
     rng = np.random.default_rng(7)
-    n, m = 3000, 30_000
+    n, m = 10_000, 100_000
     tail, head = rng.integers(0, n, (2, m))
     content = {"tail": tail.tolist(), "head": head.tolist(), "capacity": rng.integers(1, 1000, m).tolist()}
     graph = put(http, "large", content | {"cost": rng.integers(0, 10**6, m).tolist(), "source": 0, "sink": n - 1})
