@@ -14,7 +14,9 @@ Why mending ends. First all orphans, nearest layer first, that find no parent on
 children: nothing hangs on them then. They are given the least layers that vertices still in the forest offer, and are
 attached layer by layer, each offering the next one to those left. So each is handled once: O(arcs of all detached).
 
-O(n^2 m), in practice a few times the network's size; the search gives up beyond its limit.
+O(n^2 m), in practice a few times the network's size; the search gives up beyond its limit. Where the residual that
+decides is that of the arc itself, and not of its reverse, it is looked at before the vertex at the other end: rows lie
+in the cache one after the other, other ends anywhere.
 
 Goldberg, Hed, Kaplan, Tarjan, Werneck, "Maximum flows by incremental breadth-first search", ESA 2011; mending in three
 passes: Goldberg, Hed, Kaplan, Kohli, Tarjan, Werneck, "Faster and more dynamic maximum flow by incremental
@@ -80,9 +82,14 @@ def orphan(f: Forests, span: NDArray[np.int64], v: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def detach(flow: Pseudoflow, f: Forests, span: NDArray[np.int64], own: int, mirror: int | None) -> tuple[int, int]:
+def detach(
+    flow: Pseudoflow, f: Forests, span: NDArray[np.int64], own: int, last: int, mirror: int | None
+) -> tuple[int, int]:
     """Give each orphan another parent on the layer before, or list it in `Forests.detached` and make its children
-    orphans. Returns how many are listed, and the work done."""
+    orphans. Returns how many are listed, and the work done.
+
+    One on the outermost layer, ``last``, has no children, and no other layer to go to: it leaves the forest at once.
+    """
     node, count, work, layer = f.node, 0, 0, span[0]
     while layer <= span[1]:
         v = f.heap[layer]
@@ -93,6 +100,8 @@ def detach(flow: Pseudoflow, f: Forests, span: NDArray[np.int64], own: int, mirr
         row, end, found = flow.row_offsets[v], flow.row_offsets[v + 1], NONE
         if layer > 0:
             for a in range(node[v, CURRENT], end):
+                if mirror is not None and flow.residual[a] == 0:
+                    continue
                 u = flow.head[a]
                 if node[u, LAYER] != layer - 1 or node[u, FOREST] != own or node[u, PARENT] == ORPHAN:
                     continue
@@ -104,10 +113,15 @@ def detach(flow: Pseudoflow, f: Forests, span: NDArray[np.int64], own: int, mirr
             node[v, PARENT] = found
             node[v, CURRENT] = found
             continue
+        if layer == last:
+            node[v, FOREST] = NEITHER
+            continue
         f.detached[count] = v
         count += 1
         work += end - row
         for a in range(row, end):
+            if mirror is None and flow.residual[a] == 0:
+                continue
             u = flow.head[a]
             if node[u, FOREST] == own and node[u, PARENT] == flow.reverse_arc[a]:
                 orphan(f, span, u)
@@ -126,11 +140,15 @@ def choose(
         row, end, least, found = flow.row_offsets[v], flow.row_offsets[v + 1], last, NONE
         work += end - row
         for a in range(row, end):
+            if mirror is not None and flow.residual[a] == 0:
+                continue
             u = flow.head[a]
             if node[u, FOREST] != own or node[u, PARENT] == ORPHAN or node[u, LAYER] >= least:
                 continue
             if flow.residual[against(flow, a, mirror)] > 0:
                 least, found = node[u, LAYER], a
+                if least == node[v, LAYER]:  # a parent nearer than itself would have kept it from being detached
+                    break
         node[v, LAYER] = least + 1
         node[v, CURRENT] = found
     for i in range(count):
@@ -170,6 +188,7 @@ def attach(
             if node[v, PARENT] != ORPHAN:
                 continue  # on an earlier layer, which it was offered
         node[v, PARENT] = node[v, CURRENT]
+        node[v, CURRENT] = flow.row_offsets[v]  # others of its parent's layer may stand before that one
         if layer == last:
             if counts[outermost] < f.layers.shape[1]:
                 f.layers[outermost, counts[outermost]] = v
@@ -177,6 +196,8 @@ def attach(
             continue
         work += flow.row_offsets[v + 1] - flow.row_offsets[v]
         for a in range(flow.row_offsets[v], flow.row_offsets[v + 1]):
+            if mirror is None and flow.residual[a] == 0:
+                continue
             u = flow.head[a]
             if node[u, PARENT] != ORPHAN or node[u, FOREST] != own or node[u, LAYER] <= layer + 1:
                 continue
@@ -201,7 +222,7 @@ def mend(
     mirror: int | None,
 ) -> int:
     """Every orphan of one forest has a parent again, or has left it. Returns the work done; see `attach`."""
-    count, work = detach(flow, f, span, own, mirror)
+    count, work = detach(flow, f, span, own, last, mirror)
     if count == 0:
         return work
     work += choose(flow, f, span, count, own, last, mirror)
@@ -271,6 +292,9 @@ def grow(
         a, end = int(flow.row_offsets[v]), flow.row_offsets[v + 1]
         work += end - a
         while a < end:
+            if mirror is None and flow.residual[a] == 0:
+                a += 1
+                continue
             w = int(flow.head[a])
             found = node[w, FOREST]
             forward = along(flow, a, mirror)

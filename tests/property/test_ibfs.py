@@ -7,6 +7,7 @@ from gpu_engine.cpu import greedy, ibfs
 from gpu_engine.cpu.pseudoflow import saturate_unlimited, undo_saturation
 from gpu_engine.cpu.reach import list_ends
 from gpu_engine.cpu.scratch import Scratch
+from gpu_engine.cpu.sides import OUTSIDE
 from gpu_engine.engine import Control
 from gpu_engine.generators import generate
 from gpu_engine.networks.edgelist import EdgeList
@@ -80,6 +81,82 @@ def test_orphans_find_their_way_on_deep_and_on_bushy_networks(
     after, is_whole, side = searched(before, 1e12, Scratch(), first=False)
     assert is_whole
     check_drained(before, after, side, f"{family} {seed}", exact=True)
+
+
+def dispatch(seed: int, most: int = 10) -> Instance:
+    """Requests and vehicles near each other, with amounts: deep layers, in which vertices move again and again."""
+    edges = generate("dispatch", seed=seed, requests=1000, vehicles=1000, within_reach=14.0, most=most)
+    assert edges.source is not None
+    assert edges.sink is not None
+    ends = np.array([edges.source, edges.sink])
+    inner = ~(np.isin(edges.tail, ends) | np.isin(edges.head, ends))
+    excess = np.zeros(edges.n_vertices, np.int64)
+    np.add.at(excess, edges.head, np.where(edges.tail == edges.source, edges.capacity, 0))
+    np.subtract.at(excess, edges.tail, np.where(edges.head == edges.sink, edges.capacity, 0))
+    excess[ends] = 0
+    network = Network(EdgeList(edges.n_vertices, edges.tail[inner], edges.head[inner], edges.capacity[inner]))
+    return Instance(network, network.arc_capacity(), excess, np.zeros(edges.n_vertices, np.int8))
+
+
+@pytest.mark.parametrize("start", range(0, cases(60), 20))
+def test_vertices_that_move_forget_which_arcs_were_tried(start: int) -> None:
+    """The arc that led a vertex to its new layer is one of several: those before it may lead there as well."""
+    scratch = Scratch()
+    for seed in range(start, start + 20):
+        before = dispatch(seed)
+        after, is_whole, side = searched(before, 1e12, scratch, first=bool(seed % 2))
+        assert is_whole
+        check_drained(before, after, side, f"seed {seed}", exact=True)
+
+
+def partners_at_random(seed: int, scale: int) -> Instance:
+    """As many on the left as on the right, three partners for each on the left, and the same amount for all."""
+    edges = generate("bipartite", seed=seed, left=2000, right=2000, degree=3)
+    network = Network(EdgeList(edges.n_vertices, edges.tail, edges.head, np.full(edges.n_edges, scale)))
+    excess, role = np.zeros(edges.n_vertices, np.int64), np.zeros(edges.n_vertices, np.int8)
+    excess[edges.head[edges.tail == edges.source]] = scale
+    excess[edges.tail[edges.head == edges.sink]] = -scale
+    role[[edges.source or 0, edges.sink or 0]] = OUTSIDE
+    return Instance(network, network.arc_capacity(), excess, role)
+
+
+SERVED = ("first fit", "fewest first", "Karp and Sipser", "as chosen")
+
+
+def served(before: Instance, how: str) -> Instance:
+    """The instance after a greedy flow."""
+    after, n = before.copy(), before.network.n_vertices
+    flow, reach, slots = kernel_view(after), Scratch().reach(n), Control().slots
+    ends, memory = list_ends(flow, reach), (np.zeros(n, np.int32), np.zeros(n, np.uint32))
+    if how == "first fit":
+        greedy.first_fit(flow, reach.excesses, ends.n_excesses, slots)
+    elif how == "fewest first":
+        greedy.fewest_first(flow, reach.excesses, ends.n_excesses, memory[1], slots)
+    elif how == "Karp and Sipser":
+        greedy.match(flow, *memory, slots)
+    else:
+        greedy.first_flow(flow, ends, reach, memory[0], slots)
+    check_pseudoflow(before, after, how)
+    assert (np.sign(after.excess) * np.sign(before.excess) >= 0).all(), how
+    return after
+
+
+@pytest.mark.parametrize(
+    ("before", "best"),
+    [
+        (partners_at_random(1, 1), "Karp and Sipser"),
+        (partners_at_random(2, 7), "Karp and Sipser"),
+        (dispatch(1, 1), "fewest first"),
+        (dispatch(2, 10), "fewest first"),
+    ],
+    ids=["at random", "at random, alike", "near each other", "near each other, with amounts"],
+)
+def test_the_first_flow_is_the_one_that_leaves_less_for_the_time_it_takes(before: Instance, best: str) -> None:
+    found = {how: served(before, how) for how in SERVED}
+    left = {how: after.excess[after.excess > 0].sum() for how, after in found.items()}
+    assert left["fewest first"] < 0.9 * left["first fit"]
+    assert left[best] <= 1.02 * min(left.values())
+    assert (found["as chosen"].residual == found[best].residual).all()
 
 
 def test_a_cancelled_search_says_so_and_leaves_a_pseudoflow() -> None:
