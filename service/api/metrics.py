@@ -18,6 +18,7 @@ from starlette.types import Scope
 
 from service.protocol import Kind
 from service.queue.models import FORGOTTEN_AFTER_S, RedisInfo, WorkerInfo
+from service.store.hooks.record import Standing
 from service.telemetry.buckets import SECONDS
 
 KEPT_S = 1.0
@@ -114,15 +115,17 @@ def scrape(
     workers: Sequence[WorkerInfo],
     texts: Mapping[str, bytes],
     siblings: Mapping[str, Sequence[Metric]] = MappingProxyType({}),
+    webhooks: Sequence[Standing] = (),
 ) -> bytes:
-    """The Prometheus text of this process, of Redis (None: away) and of all workers; `texts` are what they sent.
+    """The Prometheus text of this process, of Redis (None: away), of all workers and webhooks; `texts` are what workers
+    sent.
 
     Where several API processes share a port, `siblings` has the families of each, this one's too, by its number.
     May run in any thread. It takes tens of milliseconds: what the workers sent is parsed.
     """
     shown = [worker for worker in workers if worker.heartbeat_age_s < FORGOTTEN_AFTER_S]
     own = _merged("process", siblings) if siblings else metrics.registry.collect()
-    families = [*own, *_redis(redis), *_workers(shown), *_merged("worker", _parsed(texts))]
+    families = [*own, *_redis(redis), *_workers(shown), *_webhooks(webhooks), *_merged("worker", _parsed(texts))]
     return generate_latest(_Collected(families))
 
 
@@ -149,12 +152,7 @@ def _redis(info: RedisInfo | None) -> Iterable[Metric]:
 
 
 def _workers(workers: Sequence[WorkerInfo]) -> Iterable[Metric]:
-    def gauge(name: str, text: str, values: Iterable[float]) -> Metric:
-        family = GaugeMetricFamily(f"headrace_{name}", text, labels=("worker",))
-        for worker, value in zip(workers, values, strict=True):
-            family.add_metric((worker.name,), value)
-        return family
-
+    gauge = partial(_gauge, "worker", [worker.name for worker in workers])
     yield gauge("worker_up", "Whether its lease is held.", (w.alive for w in workers))
     yield gauge("worker_ready", "Whether it takes commands.", (w.alive and w.ready for w in workers))
     yield gauge("worker_heartbeat_age_seconds", "Since its last heartbeat.", (w.heartbeat_age_s for w in workers))
@@ -170,6 +168,22 @@ def _workers(workers: Sequence[WorkerInfo]) -> Iterable[Metric]:
     yield devices
     yield gauge("queue_commands", "Commands not yet done.", (w.waiting for w in workers))
     yield gauge("queue_age_seconds", "Age of the oldest of them.", (w.oldest_s for w in workers))
+
+
+def _webhooks(webhooks: Sequence[Standing]) -> Iterable[Metric]:
+    gauge = partial(_gauge, "webhook", [one.webhook for one in webhooks])
+    yield gauge("webhook_pending", "Deliveries that wait for a try.", (one.pending for one in webhooks))
+    yield gauge("webhook_failing", "Of these: tried in vain.", (one.failing for one in webhooks))
+    yield gauge("webhook_dead", "Deliveries that were given up and are kept.", (one.dead for one in webhooks))
+    yield gauge("webhook_late_seconds", "Since the next try was due.", (one.late_s for one in webhooks))
+
+
+def _gauge(label: str, names: Sequence[str], name: str, text: str, values: Iterable[float]) -> Metric:
+    """One value for each of `names`, under the label."""
+    family = GaugeMetricFamily(f"headrace_{name}", text, labels=(label,))
+    for whose, value in zip(names, values, strict=True):
+        family.add_metric((whose,), value)
+    return family
 
 
 def _parsed(texts: Mapping[str, bytes]) -> dict[str, Sequence[Metric]]:

@@ -409,6 +409,9 @@ class FakeHooks:
     async def all(self) -> list[Any]:
         return []
 
+    async def standings(self, now: float) -> list[Any]:
+        return []
+
 
 @dataclass
 class Api:

@@ -48,6 +48,8 @@ def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
         environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_BSP_SCHEDULE_DELAY": "100"}
         with serving(folder / "data", folder / "log", environment) as service:
             assert service.http.put("/v1/graphs/city", json=CITY).status_code == 201
+            hook = {"url": "https://example.com/", "graphs": ["quiet"]}
+            assert service.http.put("/v1/webhooks/pager", json=hook).status_code == 201
             yield Observed(service, folder / "log", collector)
 
 

@@ -66,6 +66,12 @@ class Contract:
         self.version = answer.json()["version"]
         self.solve()
 
+    def add_webhook(self) -> None:
+        """One for a graph that nothing happens to."""
+        hook = {"url": "https://example.com/", "graphs": ["quiet"]}
+        answer = self.caller.ask("PUT", "/v1/webhooks/quiet", hook)
+        assert answer.status_code in (200, 201), answer.text
+
     def solve(self) -> None:
         answer = self.caller.ask("POST", "/v1/graphs/city/max-flow")
         assert answer.status_code == 200, answer.text

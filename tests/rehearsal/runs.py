@@ -52,6 +52,7 @@ def compose_plain(folder: Path, say: Say, profiles: frozenset[str] = frozenset({
             for one in _one_of_each(house):
                 contract.keep_through_the_end_of(house, one)
                 say(f"{one.container.name} was killed and started again: nothing is lost")
+            contract.add_webhook()  # so that its figures are there
         if has_collector:
             eventually(lambda: _kinds(collector) >= {SERVER, CONSUMER}, "spans of API and workers arrive")
             say(f"{len(collector.spans)} spans have come to where the collector listens")

@@ -254,6 +254,28 @@ def test_graphs_without_news_cost_one_look_together(run: Run) -> None:
     run(work)
 
 
+def test_how_deliveries_stand_is_counted(run: Run) -> None:
+    """Those that wait, those that were tried in vain, those that were given up; what is due and not tried is late."""
+
+    async def work(house: House) -> None:
+        assert await house.hooks.standings(time.time()) == []
+        hook = await house.waiting("a", "b", "c")
+        (due,) = await house.hooks.standings(time.time())
+        assert (due.webhook, due.pending, due.failing, due.dead) == ("h", 3, 0, 0)
+        assert 1.0 <= due.late_s < 20.0
+        await house.deliver(Recorded(house.hooks.count, Outcome(500, "no"), Outcome(500, "no"), Outcome(204)))
+        (failing,) = await house.hooks.standings(time.time())
+        assert (failing.pending, failing.failing, failing.dead, failing.late_s) == (2, 2, 0, 0.0)
+        (later,) = await house.hooks.standings(time.time() + 100)
+        assert later.late_s > 90
+        await house.hooks.failed("h", delivery("a").model_copy(update={"status": "dead", "next_at": None}))
+        assert await house.hooks.put(hook.model_copy(update={"disabled": "gone"}), hook, 9, {})
+        (ended,) = await house.hooks.standings(time.time() + 100)
+        assert (ended.pending, ended.dead, ended.late_s) == (1, 1, 0.0)
+
+    run(work)
+
+
 def test_events_are_queued_once_and_for_the_webhook_as_it_is(run: Run) -> None:
     """Not by a process that was slower than another, nor as an address, types or graphs were before a change."""
 

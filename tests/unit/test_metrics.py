@@ -8,6 +8,7 @@ from gpu_engine.engine import Mode
 from service.api.metrics import Metrics, scrape
 from service.protocol import Kind, Status
 from service.queue.models import FORGOTTEN_AFTER_S, RedisInfo, WorkerInfo
+from service.store.hooks.record import Standing
 from service.worker.metrics import Residency, WorkerMetrics
 
 REDIS = RedisInfo(version="7.2.4", appendonly=None, fsync=None, used_memory_bytes=5, maxmemory_bytes=10)
@@ -100,3 +101,12 @@ def test_methods_that_callers_invent_share_one_label() -> None:
     }
     listed = "/v1/graphs"
     assert of_routes == {("GET", listed): 1, ("PATCH", listed): 1, ("other", listed): 4, ("none", "none"): 6}
+
+
+def test_one_scrape_has_every_webhook_under_its_label() -> None:
+    standings = [Standing("pager", 7, 5, 2, 0.0), Standing("ledger", 1, 0, 0, 12.5)]
+    figures = read(scrape(Metrics(), REDIS, [], {}, webhooks=standings))
+    assert figure(figures, "headrace_webhook_pending", webhook="pager") == 7
+    assert figure(figures, "headrace_webhook_failing", webhook="pager") == 5
+    assert figure(figures, "headrace_webhook_dead", webhook="pager") == 2
+    assert figure(figures, "headrace_webhook_late_seconds", webhook="ledger") == 12.5

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -20,6 +21,8 @@ from service.api.replies.answers import json_response
 from service.api.routes.status_page import GRAPHS_SHOWN, status_page
 from service.errors import ServiceError
 from service.queue.models import RedisInfo, WorkerInfo
+from service.store.connection import AWAY
+from service.store.hooks.record import Standing
 
 router = APIRouter(tags=["service"], responses=PROBLEMS)
 LIMITS: Final = (
@@ -94,7 +97,8 @@ async def status(request: Request, backend: Context, caller: CallerOf) -> Respon
 
 @router.get("/metrics", response_class=PlainTextResponse)
 async def metrics(backend: Context) -> Response:
-    """Prometheus text: of the API processes on this port, of Redis, and of all workers as of their last heartbeats.
+    """Prometheus text: of the API processes on this port, of Redis, of webhooks, and of all workers as of their last
+    heartbeats.
 
     Who asks within a second of another gets the same text.
     """
@@ -106,16 +110,22 @@ async def _scrape(backend: Backend) -> bytes:
     watch = backend.dispatcher.watch
     try:
         async with _patience():
-            redis, workers, texts = await asyncio.gather(_ping(backend), watch.workers(), watch.worker_metrics())
-    except ServiceError:  # the process's own figures are worth having just then
-        redis, workers, texts = None, [], {}
-    return await asyncio.to_thread(_written, backend, redis, workers, texts)
+            redis, workers, texts, webhooks = await asyncio.gather(
+                _ping(backend), watch.workers(), watch.worker_metrics(), backend.hooks.standings(time.time())
+            )
+    except (ServiceError, *AWAY):  # the process's own figures are worth having just then
+        redis, workers, texts, webhooks = None, [], {}, []
+    return await asyncio.to_thread(_written, backend, redis, workers, texts, webhooks)
 
 
 def _written(
-    backend: Backend, redis: RedisInfo | None, workers: Sequence[WorkerInfo], texts: Mapping[str, bytes]
+    backend: Backend,
+    redis: RedisInfo | None,
+    workers: Sequence[WorkerInfo],
+    texts: Mapping[str, bytes],
+    webhooks: Sequence[Standing],
 ) -> bytes:
-    return scrape(backend.metrics, redis, workers, texts, backend.siblings.families())
+    return scrape(backend.metrics, redis, workers, texts, backend.siblings.families(), webhooks)
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ import redis
 import redis.asyncio
 
 from service.store.hooks.asked import KEPT_S, Asked
-from service.store.hooks.record import Delivery, Webhook
+from service.store.hooks.record import Delivery, Standing, Webhook
 from service.store.keys import Keys
 from service.store.watched import watched_async
 
@@ -114,6 +114,22 @@ class Hooks:
             pipe.zcard(self._keys.dead(hook_id))
             pending, dead = await pipe.execute()
         return pending, dead
+
+    async def standings(self, now: float) -> list[Standing]:
+        """By id, in two questions for all of them; what is to be sent is counted, and not read."""
+        hooks = await self.all()
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for hook in hooks:
+                pipe.zcard(self._keys.due(hook.id))
+                pipe.zcount(self._keys.due(hook.id), f"({now!r}", "+inf")  # a first try is due at once, others later
+                pipe.zcard(self._keys.dead(hook.id))
+                pipe.zrange(self._keys.due(hook.id), 0, 0, withscores=True)
+            answers = iter(await pipe.execute())
+        found = []
+        for hook, pending, failing, dead, next_due in zip(hooks, *4 * [answers], strict=True):
+            due_at = next_due[0][1] if next_due and hook.disabled is None else now
+            found.append(Standing(hook.id, pending, failing, dead, max(0.0, now - due_at)))
+        return found
 
     async def queue(self, hook: Webhook, graph: str, before: str, after: str, deliveries: Sequence[Delivery]) -> bool:
         """Move on in the feed of a graph, from one entry to another, with what is to be sent of what is between them.

@@ -10,6 +10,7 @@ import base64
 import json
 import secrets
 import time
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from pydantic import BaseModel
@@ -80,3 +81,16 @@ class Delivery(BaseModel):
         said = json.dumps({"type": event.type, "timestamp": stamp, "id": event.id})
         body = f'{said[:-1]}, "data": {event.data}}}'  # whose numbers are exact
         return cls(id=event.id, type=event.type, graph=graph, body=body, created_at=time.time())
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How the deliveries to one webhook stand."""
+
+    webhook: str
+    pending: int
+    failing: int
+    """Of these: tried in vain, and waiting for another try."""
+    dead: int
+    late_s: float
+    """How long ago the try that should come next was due; 0 where nothing is sent any more."""
