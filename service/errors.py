@@ -103,6 +103,12 @@ OTHER_REQUEST: Final = (
 )
 """Detail of an idempotency_conflict."""
 
+DATA_GONE: Final = (
+    "the files of Redis were removed or replaced while the service runs: what is acknowledged is lost when it ends. "
+    "Export the graphs while it answers, then start it again"
+)
+"""Detail of /readyz then, and a hint in the log."""
+
 
 class ServiceError(Exception):
     """A refusal with a stable code.

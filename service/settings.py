@@ -166,6 +166,8 @@ class Settings(BaseSettings):
     """Where it is kept that there were API keys; `headrace serve` sets it to a file in `data_dir`."""
     metrics_file: NamedPath | None = None
     """Where an API process keeps its figures for those that share its port; `headrace serve` sets it."""
+    lock_descriptor: int | None = Field(default=None, ge=0)
+    """The lock file of `headrace serve`, as an API process inherits it: it says whether the data is gone."""
     tls_cert: NamedPath | None = None
     """PEM file of the certificate chain the API shows; None: plain HTTP."""
     tls_key: NamedPath | None = None

@@ -58,7 +58,7 @@ class Metrics:
         self._repeated = Counter(
             "headrace_answers_repeated", "Answers given again by this process.", ("kind",), registry=self.registry
         )
-        self._pings = histogram("redis_ping_seconds", "PING of Redis, measured at each scrape and readiness check.")
+        self._pings = histogram("redis_ping_seconds", "PING of Redis, measured at each scrape and at /status.")
         build = Gauge("headrace_build_info", "Always 1.", ("version",), registry=self.registry)
         build.labels(version("headrace-server")).set(1)
 

@@ -45,7 +45,8 @@ class Lock:
         self.descriptor = descriptor
 
     def write(self, **facts: object) -> None:
-        """Leave `facts` (the pid, the URL) in the lock file for people and tests to read."""
+        """Leave `facts` (the pid, the URL) in the lock file for people and tests to read, and for children that have it
+        open whether it is still to be found or not."""
         content = json.dumps({"pid": os.getpid(), **facts}).encode()
         os.pwrite(self.descriptor, content, 0)
         os.ftruncate(self.descriptor, len(content))

@@ -12,12 +12,14 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import structlog
 
 from service.connections.certificate import load_certificate
+from service.errors import DATA_GONE
 from service.host import redis_server
 from service.host.children import Child, Popen, spawn_options
 from service.host.data_dir import Kept, Lock, locked
@@ -46,11 +48,6 @@ MOST_API_PROCESSES: Final = 8
 LOOK_S: Final = 1.0
 SAY_S: Final = 60.0
 """Time between two looks at the files of the embedded server, and between two lines which say that they are gone."""
-
-DATA_GONE: Final = (
-    "it was removed or replaced while the service runs: all that is acknowledged is lost when the service ends. "
-    "Export the graphs while it answers, then start it again"
-)
 
 STOP_API_S: Final = 15.0
 STOP_WORKER_S: Final = 30.0
@@ -111,7 +108,8 @@ def _serve(
         lock.write(url=url)
         children = _children(settings, workers, lock, listeners)
         try:
-            _watch(children, url, stop, announce, lambda: _kept(settings))
+            kept, tell = partial(_kept, settings), partial(lock.write, url=url)
+            _watch(children, url, stop, announce, kept, lambda gone: tell(data_gone=gone))
         finally:
             for api in children[-len(listeners) :]:  # side by side, since each lets open requests finish
                 api.tell_to_stop()
@@ -148,6 +146,7 @@ def _children(
     folder = _metrics_folder(settings) if len(listeners) > 1 else None
     for number, listener in enumerate(listeners):
         beside = {} if folder is None else {"HEADRACE_METRICS_FILE": str(folder / f"{number}.json")}
+        beside["HEADRACE_LOCK_DESCRIPTOR"] = str(lock.descriptor)
         arguments = "--fd", str(listener.fileno())
         api = python("service.api", *arguments, more=beside, descriptors=[listener.fileno()])
         children.append(Child("api" if folder is None else f"api-{number}", api, STOP_API_S))
@@ -177,8 +176,10 @@ def _watch(
     stop: threading.Event,
     announce: Callable[[str], None],
     kept: Callable[[], Kept],
+    tell: Callable[[bool], None],
 ) -> None:
-    announced = False
+    """Keep the children alive until `stop`. `tell` hears whether what is `kept` is gone, when that changes."""
+    announced = told = False
     next_probe = next_look = 0.0
     files = Kept()
     while not stop.wait(POLL_S):
@@ -198,6 +199,10 @@ def _watch(
             next_look = now + (LOOK_S if gone is None else SAY_S)
             if gone is not None:
                 log.error("data_gone", path=str(gone), hint=DATA_GONE)
+            if told != (gone is not None):
+                with suppress(OSError):  # it is told at the next look
+                    tell(not told)
+                    told = not told
 
 
 def _kept(settings: Settings) -> Kept:

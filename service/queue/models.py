@@ -73,6 +73,8 @@ class RedisInfo(BaseModel):
     maxmemory_policy: str | None = None
     """Any but `noeviction` loses graphs once that limit is reached. None if the server does not tell."""
     ping_ms: float = 0.0
+    data_gone: bool = False
+    """Its files were removed or replaced while it runs: what it has is lost when it ends."""
 
 
 class Drained(BaseModel):

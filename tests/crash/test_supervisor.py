@@ -94,12 +94,19 @@ def test_files_that_are_removed_under_it_are_told_of(tmp_path: Path) -> None:
     with serving(data_dir, log) as service:
         load(service)
         assert "data_gone" not in log.read_text()
+        assert service.http.get("/readyz").status_code == 200
         shutil.rmtree(data_dir)
         eventually(lambda: "data_gone" in log.read_text())
         assert value(service) == (2, 3.5)  # which can be exported still
         told = next(line for line in map(json.loads, log.read_text().splitlines()) if line["event"] == "data_gone")
         assert (told["path"], told["level"], told["process"]) == (str(data_dir / "redis"), "error", "supervisor")
         assert "Export the graphs" in told["hint"]
+        eventually(lambda: service.http.get("/readyz").status_code == 503)
+        assert "Export the graphs" in service.http.get("/health").json()["detail"]
+        redis = service.http.get("/status").json()["redis"]
+        assert (redis["data_gone"], redis["appendonly"]) == (True, False)
+        assert "Not durable: the files" in service.http.get("/status", headers={"Accept": "text/html"}).text
+        assert "headrace_redis_appendonly 0.0" in service.http.get("/metrics").text
 
 
 @contextmanager

@@ -1,10 +1,12 @@
 """A data directory that cannot be used is refused in one line, and what lies in one that can is left alone."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from service.api.lost_data import data_is_gone
 from service.cli.main import app
 from service.host.data_dir import Kept, locked
 from service.host.refusal import CannotServe
@@ -60,3 +62,16 @@ def test_what_is_kept_is_the_same_file_or_gone(tmp_path: Path) -> None:
     assert kept.gone() == other, "another one of this name"
     one.rename(tmp_path / "moved as well")
     assert kept.gone() == one
+
+
+def test_whoever_has_the_lock_file_open_hears_that_the_data_is_gone(tmp_path: Path) -> None:
+    with locked(tmp_path) as lock:
+        inherited = Settings(lock_descriptor=lock.descriptor)
+        assert not data_is_gone(inherited)
+        lock.write(url="http://127.0.0.1:8080", data_gone=True)
+        shutil.rmtree(tmp_path)
+        assert data_is_gone(inherited)
+        lock.write(url="http://127.0.0.1:8080", data_gone=False)
+        assert not data_is_gone(inherited)
+    assert not data_is_gone(inherited), "it is closed"
+    assert not data_is_gone(Settings())

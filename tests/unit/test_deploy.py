@@ -42,6 +42,7 @@ FIXED = {
     "metrics_file": "each API process is scraped at an address of its own",
     "workers": "each is a service of its own",
     "gpus": "that of the service with the GPUs, which says all by default",
+    "lock_descriptor": "`headrace serve` alone has such a file",
     "keys_seen_file": "the containers' file systems are read-only; HEADRACE_REQUIRE_KEYS says as much",
 }
 """Settings that are not the operator's in a container."""

@@ -15,11 +15,12 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from service.api.backend import Backend, Context
 from service.api.guards.access import CallerOf
 from service.api.headers import accepts
+from service.api.lost_data import data_is_gone
 from service.api.metrics import scrape
 from service.api.openapi import PROBLEMS, told
 from service.api.replies.answers import json_response
 from service.api.routes.status_page import GRAPHS_SHOWN, status_page
-from service.errors import ServiceError
+from service.errors import DATA_GONE, ServiceError
 from service.queue.models import RedisInfo, WorkerInfo
 from service.store.connection import AWAY
 from service.store.hooks.record import Standing
@@ -50,12 +51,14 @@ async def livez() -> dict[str, str]:
 
 @router.get("/readyz")
 async def readyz(backend: Context) -> dict[str, str]:
-    """Redis answers and at least one worker is ready; else 503 worker_unavailable."""
+    """Redis answers, has its files, and at least one worker is ready; else 503 worker_unavailable."""
     async with _patience():
         is_ready = await backend.dispatcher.watch.has_ready_worker()
     if not is_ready:
         detail = "no worker is ready yet: /status and the log say how far each one is"
         raise ServiceError("worker_unavailable", detail, retry_after_s=1)
+    if data_is_gone(backend.settings):
+        raise ServiceError("worker_unavailable", DATA_GONE)
     return {"status": "ready"}
 
 
@@ -76,7 +79,7 @@ async def status(request: Request, backend: Context, caller: CallerOf) -> Respon
     async with _patience():
         watch, catalogue = backend.dispatcher.watch, backend.catalogue
         redis, workers, page = await asyncio.gather(
-            watch.ping(), watch.workers(), catalogue.page(caller.sees, limit=GRAPHS_SHOWN)
+            _redis(backend), watch.workers(), catalogue.page(caller.sees, limit=GRAPHS_SHOWN)
         )
     if caller.prefix:  # notes name graphs
         workers = [worker.model_copy(update={"notes": []}) for worker in workers]
@@ -111,7 +114,7 @@ async def _scrape(backend: Backend) -> bytes:
     try:
         async with _patience():
             redis, workers, texts, webhooks = await asyncio.gather(
-                _ping(backend), watch.workers(), watch.worker_metrics(), backend.hooks.standings(time.time())
+                _redis(backend), watch.workers(), watch.worker_metrics(), backend.hooks.standings(time.time())
             )
     except (ServiceError, *AWAY):  # the process's own figures are worth having just then
         redis, workers, texts, webhooks = None, [], {}, []
@@ -139,7 +142,10 @@ async def _patience() -> AsyncIterator[None]:
         raise ServiceError("worker_unavailable", detail, retry_after_s=1) from None
 
 
-async def _ping(backend: Backend) -> RedisInfo:
+async def _redis(backend: Backend) -> RedisInfo:
+    """What Redis says of itself, but for files that nobody will find again: those are none."""
     redis = await backend.dispatcher.watch.ping()
     backend.metrics.redis_answered(1e-3 * redis.ping_ms)
+    if data_is_gone(backend.settings):
+        return redis.model_copy(update={"appendonly": False, "data_gone": True})
     return redis

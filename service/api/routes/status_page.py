@@ -10,6 +10,7 @@ from typing import Any, Final
 from starlette.responses import HTMLResponse, Response
 
 from service.api.replies.login_page import FORM_HEADERS, LOG_OUT
+from service.errors import DATA_GONE
 from service.queue.models import RedisInfo, WorkerInfo
 from service.store.catalogue import GraphInfo
 
@@ -80,6 +81,7 @@ def status_page(content: Mapping[str, Any], key_id: str | None = None) -> Respon
         ),
         *(_note(worker.name, note) for worker in workers for note in worker.notes),
         "<h2>Redis</h2>",
+        f'<p class="bad">Not durable: {escape(DATA_GONE)}.</p>' if redis.data_gone else "",
         _table(
             ("version", "append-only file", "fsync", "#memory", "#limit", "#ping"), [_redis(redis)], "Redis is away."
         ),
