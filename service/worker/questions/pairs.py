@@ -25,7 +25,7 @@ from service.store.jobs.record import Result
 from service.worker import answers, json_writer
 from service.worker.copies import Copies
 from service.worker.graph import Graph
-from service.worker.pinned import pin, pinned_name
+from service.worker.pinned import pin_for, pinned_name
 from service.worker.questions.listed_pairs import ListedPairs, list_pairs
 from service.worker.questions.max_flow import MaxFlow
 from service.worker.running.rows import BLOCK_ROWS, RowRunner, Sheet, refused, row_or_refusal
@@ -46,6 +46,16 @@ DEVICE_ROWS: Final = 16_384
 """Pairs that a device is given at once."""
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Who works out the pairs."""
+
+    makers: int
+    """On the host, each on a thread with memory of its own."""
+    device: int = 0
+    """Bytes of a device that the one maker takes beside that; 0: none."""
+
+
 class Pairs:
     """Answers the command PAIRS, beside the graph's lane and on several threads: all rows are about one version."""
 
@@ -62,19 +72,25 @@ class Pairs:
         with time_limit(task.control, args.time_limit_s), ExitStack() as stack:
             graph = self._copies.at_least(task.command.graph, args.min_version)
             pairs = list_pairs(graph.network, args)
-            device = self._of_device(graph.network, args, len(pairs.sources))
-            needed = self._needed(graph.network, args, len(pairs.sources), device)
-            network = pin(graph, task, self._residents, self._solver, needed, stack)
+            plans = self._plans(graph.network, args, len(pairs.sources))
+            wishes = [self._needed(graph.network, args, len(pairs.sources), plan) for plan in plans]
+            network, which = pin_for(graph, task, self._residents, self._solver, wishes, stack)
             name = pinned_name(graph, task)
             ours = Graph(name, graph.graph_id, graph.epoch, graph.version, network, graph.engine, graph.table)
-            promised = needed + Footprint(network.nbytes)
+            promised = wishes[which] + Footprint(network.nbytes)
             used_s = time.perf_counter() - began
-            work = partial(self._answered, task, args, ours, answers.about(graph), pairs, promised, device, used_s)
+            about = answers.about(graph)
+            work = partial(self._answered, task, args, ours, about, pairs, promised, plans[which], used_s)
             return Rest(work, stack.pop_all().close)
 
-    def _makers(self, args: PairsArgs, count: int, device: int) -> int:
-        """Rows with fields are made one by one: they may be long. A device is one maker."""
-        return 1 if args.fields != {"value"} or device else max(1, min(self._threads, count // BLOCK_ROWS))
+    def _plans(self, network: Network, args: PairsArgs, count: int) -> list["Plan"]:
+        """The best one first; the last one takes the least memory. Rows with fields are made one by one: they may be
+        long. A device is one maker."""
+        device = self._of_device(network, args, count)
+        if device:
+            return [Plan(1, device), Plan(1)]
+        most = 1 if args.fields != {"value"} else max(1, min(self._threads, count // BLOCK_ROWS))
+        return [Plan(makers) for makers in range(most, 0, -1)]
 
     def _of_device(self, network: Network, args: PairsArgs, count: int) -> int:
         """How many bytes of a device are taken; 0 if the pairs are solved on the host."""
@@ -84,10 +100,10 @@ class Pairs:
         nbytes = min(budget // DEVICE_SHARE, device_seat_nbytes(network))
         return nbytes if nbytes <= self._residents.unused.device else 0
 
-    def _needed(self, network: Network, args: PairsArgs, count: int, device: int) -> Footprint:
-        seats = seat_nbytes(network) * self._makers(args, count, device)
+    def _needed(self, network: Network, args: PairsArgs, count: int, plan: "Plan") -> Footprint:
+        seats = seat_nbytes(network) * plan.makers
         fields = on_cpu(network.counts).flow if args.fields & {"flow", "terminals", "paths"} else Footprint()
-        return Footprint(solver_nbytes(network) + seats + ROW_BYTES * count, device) + fields
+        return Footprint(solver_nbytes(network) + seats + ROW_BYTES * count, plan.device) + fields
 
     def _answered(
         self,
@@ -97,7 +113,7 @@ class Pairs:
         about: dict[str, object],
         pairs: ListedPairs,
         promised: Footprint,
-        device: int,
+        plan: "Plan",
         used_s: float,
     ) -> Result:
         count, short = len(pairs.sources), args.fields == {"value"}
@@ -107,17 +123,17 @@ class Pairs:
             args.lines,
             graph.version,
             graph.generation,
-            block_rows=DEVICE_ROWS if device else BLOCK_ROWS if short else 1,
+            block_rows=DEVICE_ROWS if plan.device else BLOCK_ROWS if short else 1,
             between=partial(self._residents.promise, graph.name, promised),
             strings=args.strings,
         )
         with time_limit(task.control, args.time_limit_s, used_s):
             task.row(0, count)
             solver = PairSolver.of(graph.network, pairs.known)
-            seats = [solver.seat() for _ in range(self._makers(args, count, device))]
+            seats = [solver.seat() for _ in range(plan.makers)]
             if not short:
                 return self._runner.run(task, sheet, [self._whole(graph, pairs, seats[0], args)])
-            found = [_with_device(solver, seats[0], device)] if device else seats
+            found = [_with_device(solver, seats[0], plan.device)] if plan.device else seats
             return self._runner.run(task, sheet, [Values(graph.network, pairs, seat, sheet.strings) for seat in found])
 
     def _whole(self, graph: Graph, pairs: ListedPairs, seat: Seat, args: PairsArgs) -> "Answers":
