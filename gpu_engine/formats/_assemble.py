@@ -77,7 +77,7 @@ def assemble(
             detail = f"{name} {named} is no vertex {first_vertex} .. {last}"
             raise InvalidNetwork(detail, vertices=[named], field=pointer(name))
     vertices, vertex_capacity = rising(limited, n_vertices)
-    _check_names(n_vertices, edge_ids, vertex_labels, unique)
+    _check_names(n_vertices, edge_ids, vertex_labels, unique, place)
     check_coordinates(coordinates, n_vertices)
     return EdgeList(
         n_vertices=n_vertices,
@@ -129,9 +129,11 @@ def _check_lengths(n_edges: int, **columns: Names | NDArray[np.generic] | None) 
             raise InvalidNetwork(f"{name} has {counted(len(column), 'row')}, tail has {n_edges}", field=pointer(name))
 
 
-def _check_names(n_vertices: int, edge_ids: Names | None, vertex_labels: Names | None, unique: bool) -> None:
+def _check_names(
+    n_vertices: int, edge_ids: Names | None, vertex_labels: Names | None, unique: bool, place: Place
+) -> None:
     if edge_ids is not None and not unique:
-        refuse_repeats(edge_ids, "edge id", "edges")
+        refuse_repeats(edge_ids, "edge id", "edges", place)
     if vertex_labels is None:
         return
     if len(vertex_labels) != n_vertices:

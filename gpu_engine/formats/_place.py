@@ -44,14 +44,22 @@ class Place:
         if not bad.any():
             return
         rows = np.flatnonzero(bad)
-        first = rows[:ROWS_SHOWN]
-        found = (first + self.first if self.numbers is None else self.numbers[first]).tolist()
+        found = self.found(rows)
         more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
         subject = f"{what} " if what else ""
         value = f" ({shown(value_of(int(rows[0])))})" if value_of is not None else ""
-        where = {f"{self.name}s": found} if self.name in ("row", "line") else {}
         field = pointer(what) if what.isidentifier() else None
-        raise error(f"{self.name} {found[0]}: {subject}{message}{value}{more}{hint}", **where, field=field)
+        raise error(f"{self.name} {found[0]}: {subject}{message}{value}{more}{hint}", **self.members(rows), field=field)
+
+    def found(self, rows: NDArray[np.int64]) -> list[int]:
+        """The numbers of the first of these edge rows."""
+        first = rows[:ROWS_SHOWN]
+        numbers: list[int] = (first + self.first if self.numbers is None else self.numbers[first]).tolist()
+        return numbers
+
+    def members(self, rows: NDArray[np.int64]) -> dict[str, list[int]]:
+        """What a refusal says of where they are, as members of its `Where`."""
+        return {f"{self.name}s": self.found(rows)} if self.name in ("row", "line") else {}
 
 
 ROWS: Final = Place()

@@ -39,6 +39,7 @@ from gpu_engine.formats._views import check_views, without_views
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.rounding import AS_WRITTEN, Precision, check_decimals
+from gpu_engine.networks.validate import twice
 from gpu_engine.text.near import did_you_mean
 from gpu_engine.types import BoolArray
 
@@ -306,11 +307,11 @@ def _end(values: pa.Array, name: str) -> NDArray[np.int64] | pa.Array:
 def _edge_ids(values: pa.Array) -> Names:
     """Ids are unique, so that a dictionary of them decodes to no more than it holds."""
     if is_text_dictionary(values.type):
-        counts = np.bincount(values.indices.to_numpy().astype(np.int64), minlength=1)
-        twice = np.flatnonzero(counts > 1)
-        if len(twice):
-            names = values.dictionary.take(pa.array(twice[:ROWS_SHOWN])).to_pylist()
-            raise InvalidNetwork(f"edge id {shown(names[0])} occurs more than once", edges=names)
+        places = values.indices.to_numpy().astype(np.int64)
+        rows = twice(places)
+        if rows:
+            names = values.dictionary.take(pa.array(np.unique(places[rows])[:ROWS_SHOWN])).to_pylist()
+            raise InvalidNetwork(f"edge id {shown(names[0])} occurs more than once", rows, edges=names)
         values = values.dictionary_decode()
     return from_arrow(values, "edge_ids")
 

@@ -41,6 +41,8 @@ def complete(
         found: the edges of the rows of each operation, as far as they have been looked up.
     """
     op = batch[place].op
+    if where.field == "/edges" and batch[place].edges is None:
+        where = replace(where, field="/tail")
     if where.rows and where.field is None and op in ("set", "add", "scale"):
         where = replace(where, field=f"/{op}")
     if where.rows and not where.edges and place < len(found):

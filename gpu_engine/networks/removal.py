@@ -10,6 +10,7 @@ from gpu_engine.errors import ROWS_SHOWN, EngineError, InvalidNetwork, shown
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.refused import Ids, unknown_vertices
 from gpu_engine.networks.updates import vertices_named
+from gpu_engine.networks.validate import twice
 from gpu_engine.types import EdgeArray, VertexArray
 
 
@@ -66,10 +67,9 @@ def _rows(network: Network, names: Ids, on_missing: Literal["error", "skip"]) ->
         first = missing[:ROWS_SHOWN].tolist()
         given = shown([names[i] for i in first])
         raise unknown_vertices(network, given, first, count=len(missing), field="/vertices")
-    order = np.sort(rows[rows >= 0])
-    twice = order[1:][order[1:] == order[:-1]]
-    if len(twice):
-        labels = network.vertex_labels.of(twice[:ROWS_SHOWN])
+    at = twice(rows)
+    if at:
+        labels = network.vertex_labels.of(np.unique(rows[at])[:ROWS_SHOWN])
         detail = f"vertex {labels[0]!r} is named twice in one operation"
-        raise InvalidNetwork(detail, vertices=labels, field="/vertices")
+        raise InvalidNetwork(detail, at, vertices=labels, field="/vertices")
     return rows

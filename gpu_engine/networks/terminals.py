@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpu_engine.errors import CapacityOverflow, InvalidTerminals, SourceIsSink, UnknownVertex
-from gpu_engine.networks.validate import exact_total
+from gpu_engine.networks.validate import exact_total, twice
 from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, UnitArray, VertexArray
 
 
@@ -85,10 +85,10 @@ def _side(
         raise InvalidTerminals(f"negative {kind} caps", vertices=column[amount < 0].tolist())
     if exact_total(amount, np.zeros(1, np.bool_)) > MAX_TOTAL:
         raise CapacityOverflow(f"the {kind} caps add up to more than {MAX_TOTAL} units", vertices=column[:10].tolist())
-    order = np.argsort(column, kind="stable")
-    column = column[order]
-    repeated = column[1:][column[1:] == column[:-1]]
-    if len(repeated):
+    at = twice(column)
+    if at:
+        repeated = np.unique(column[at])
         several = f"{len(repeated)} {kind} vertices stand" if len(repeated) > 1 else f"a {kind} stands"
-        raise InvalidTerminals(f"{several} twice or more", vertices=repeated.tolist())
-    return column, amount[order]
+        raise InvalidTerminals(f"{several} twice or more", at, vertices=repeated.tolist(), field=f"/{kind}s")
+    order = np.argsort(column, kind="stable")
+    return column[order], amount[order]

@@ -24,6 +24,7 @@ from gpu_engine.networks.refused import Ids, OperationLike, complete, unknown_ed
 from gpu_engine.networks.rounded import UNROUNDED, Rounded
 from gpu_engine.networks.rounding import Rounding
 from gpu_engine.networks.tally import Tally
+from gpu_engine.networks.validate import twice
 from gpu_engine.text.names import Names
 from gpu_engine.types import BoolArray, EdgeArray, UnitArray
 
@@ -69,7 +70,7 @@ class Located:
         `InvalidNetwork` if one stands there twice."""
         rows = self.found[place]
         known = np.flatnonzero(rows >= 0)
-        table.refuse_twice(rows[known])
+        table.refuse_twice(rows)
         return known, np.searchsorted(self.touched, rows[known])
 
 
@@ -165,12 +166,11 @@ class CapacityTable:
         return Located(found, touched[touched >= 0], missing)
 
     def refuse_twice(self, rows: EdgeArray) -> None:
-        """Raises `InvalidNetwork` for edges that stand twice among the rows of one operation."""
-        order = np.sort(rows)
-        twice = order[1:][order[1:] == order[:-1]]
-        if len(twice):
-            names = self.network.edge_ids.of(twice[:10])
-            raise InvalidNetwork(f"edge {names[0]!r} is named twice in one operation", edges=names, field="/edges")
+        """Raises `InvalidNetwork` for edges that stand twice among the rows of one operation; -1 is none."""
+        at = twice(rows)
+        if at:
+            names = self.network.edge_ids.of(np.unique(rows[at])[:ROWS_SHOWN])
+            raise InvalidNetwork(f"edge {names[0]!r} is named twice in one operation", at, edges=names, field="/edges")
 
     def apply(self, change: Change) -> None:
         """Remember closed edges. The effective capacities go to the network by the engine. O(k)."""

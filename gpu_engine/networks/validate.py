@@ -9,7 +9,17 @@ from gpu_engine.errors import CapacityOverflow, CostOverflow, InvalidNetwork, No
 from gpu_engine.networks.coordinates import check_coordinates
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.text.counted import counted
-from gpu_engine.types import INFINITE, MAX_ARCS, MAX_DECIMALS, MAX_TOTAL, MAX_VERTICES, BoolArray, UnitArray
+from gpu_engine.types import (
+    INFINITE,
+    MAX_ARCS,
+    MAX_DECIMALS,
+    MAX_TOTAL,
+    MAX_VERTICES,
+    BoolArray,
+    EdgeArray,
+    UnitArray,
+    VertexArray,
+)
 
 
 def exact_total(capacity: UnitArray, undirected: BoolArray) -> int:
@@ -144,3 +154,14 @@ def check_cost(edges: EdgeList) -> None:
         several = counted(len(below), "undirected edge costs", "undirected edges cost")
         detail = f"{several} less than nothing: going back and forth on one would be paid for"
         raise InvalidNetwork(detail, below.tolist(), field="/cost")
+
+
+def twice(values: EdgeArray | VertexArray) -> list[int]:
+    """The rows of what stands in several rows of a column, in their order; -1 is nothing, as often as it stands.
+
+    O(k log k), and a sort alone where nothing does.
+    """
+    rising = np.sort(values)
+    again = rising[1:][rising[1:] == rising[:-1]]
+    rows: list[int] = np.flatnonzero(np.isin(values, again[again >= 0])).tolist() if len(again) else []
+    return rows

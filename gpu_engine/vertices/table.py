@@ -30,7 +30,7 @@ from gpu_engine.networks.rounded import UNROUNDED, Rounded
 from gpu_engine.networks.rounding import Rounding
 from gpu_engine.networks.tally import Tally
 from gpu_engine.networks.updates import chosen, vertices_named
-from gpu_engine.networks.validate import exact_total
+from gpu_engine.networks.validate import exact_total, twice
 from gpu_engine.text.counted import counted
 from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, EdgeArray, UnitArray, VertexArray
 
@@ -186,12 +186,11 @@ class VertexTable:
             first = missing[:ROWS_SHOWN].tolist()
             given = shown([names[i] for i in first])
             raise unknown_vertices(self.network, given, first, count=len(missing), field="/vertices")
-        order = np.sort(rows[rows >= 0])
-        twice = order[1:][order[1:] == order[:-1]]
-        if len(twice):
-            labels = self.network.vertex_labels.of(twice[:ROWS_SHOWN])
+        at = twice(rows)
+        if at:
+            labels = self.network.vertex_labels.of(np.unique(rows[at])[:ROWS_SHOWN])
             detail = f"vertex {labels[0]!r} is named twice in one operation"
-            raise InvalidNetwork(detail, vertices=labels, field="/vertices")
+            raise InvalidNetwork(detail, at, vertices=labels, field="/vertices")
         return rows
 
     def _run(self, operation: OperationLike, own: UnitArray, known: Places, tally: Tally) -> UnitArray:

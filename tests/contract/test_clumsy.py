@@ -201,7 +201,7 @@ QUESTIONS = [
         "source_is_sink",
         "2 vertices are both source and sink: 'S', ",
     ),
-    ask({"sources": ["S", "S"]}, "invalid_body", "a source stands twice or more: 'S'"),
+    ask({"sources": ["S", "S"]}, "invalid_body", "a source stands twice or more: 'S'", "/sources"),
     ask(
         {"sources": ["anna"]},
         "unknown_vertex",
@@ -346,9 +346,37 @@ def test_what_is_at_fault_is_named_as_the_caller_does(http: httpx.Client) -> Non
     assert refused("POST", "/v1/graphs/endless/max-flow", {"sources": ["S"], "sinks": ["T"]})["vertices"] == ["S", "T"]
     assert refused("PUT", NEW, columns(capacity=[1, -1])) == {"rows": [1]}
     assert refused("PUT", NEW, b"tail,head,capacity\n0,1,3\n1,2,-4\n", CSV) == {"rows": [], "lines": [3]}
-    assert refused("PUT", NEW, columns(edge_ids=[7, 7])) == {"rows": [], "edges": [7]}
+    assert refused("PUT", NEW, columns(edge_ids=[7, 7])) == {"rows": [0, 1], "edges": [7]}
+    repeated = b"edge_ids,tail,head,capacity\na,0,1,3\nb,1,2,4\na,2,3,4\n"
+    assert refused("PUT", NEW, repeated, CSV) == {"rows": [], "lines": [2, 4], "edges": ["a"]}
     assert refused("GET", "/v1/jobs?limit=0", b"") == {"rows": [], "parameter": "limit"}
     assert refused("PUT", NEW, b"x", "text/plain") == {"rows": [], "header": "Content-Type"}
+
+
+def test_what_is_named_twice_is_told_with_its_rows(http: httpx.Client) -> None:
+    def refused(method: str, path: str, body: dict[str, Any]) -> tuple[str, list[int], list[str], list[str]]:
+        problem = http.request(method, f"{TOWN}{path}", json=body).json()
+        assert "twice" in problem["detail"], problem
+        return problem["field"], problem["rows"], problem.get("edges", []), problem.get("vertices", [])
+
+    twice = ["s-a", "b-t", "s-a"]
+    for body in ({"edges": twice, "set": [1, 2, 3]}, {"edges": twice, "op": "close"}):
+        assert refused("PATCH", "/capacities", body) == ("/edges", [0, 2], ["s-a"], [])
+    by_ends = {"tail": ["S", "S"], "head": ["Bert", "Bert"], "set": [1, 2]}
+    assert refused("PATCH", "/capacities", by_ends) == ("/tail", [0, 1], ["s-b"], [])
+    vertices = ["Anna", "Bert", "Bert"]
+    inserted = {"op": "delete", "vertices": vertices}
+    assert refused("PATCH", "/edges", inserted) == ("/vertices", [1, 2], [], ["Bert"])
+    assert refused("PATCH", "/vertices", {"vertices": vertices, "set": [1, 2, 3]}) == (
+        "/vertices",
+        [1, 2],
+        [],
+        ["Bert"],
+    )
+    assert refused("POST", "/max-flow", {"sources": vertices}) == ("/sources", [1, 2], [], ["Bert"])
+    assert refused("POST", "/pairs", {"among": vertices}) == ("/among", [1, 2], [], ["Bert"])
+    parts = {"k": 2, "vertices": vertices, "vertex_weight": [1, 1, 1]}
+    assert refused("POST", "/partition", parts) == ("/vertices", [1, 2], [], ["Bert"])
 
 
 def test_a_finished_job_is_not_cancelled(http: httpx.Client) -> None:

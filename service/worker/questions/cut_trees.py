@@ -27,7 +27,7 @@ from service.worker.copies import Copies
 from service.worker.cut_sides import cut_sides
 from service.worker.graph import Graph
 from service.worker.pinned import pin
-from service.worker.questions.terminals import read_vertices
+from service.worker.questions.terminals import read_distinct_vertices
 from service.worker.running.results import Results
 from service.worker.running.task import Rest, Task
 from service.worker.solving import Solver
@@ -120,12 +120,12 @@ def _terminals(network: Network, args: CutTreeArgs) -> VertexArray:
     if args.terminals is None:
         terminals = np.flatnonzero(network.there).astype(np.int32)
     else:
-        terminals = read_vertices(network, args.terminals, "terminal", "/terminals")
+        terminals = read_distinct_vertices(network, args.terminals, "terminal", "/terminals")
     if len(terminals) > args.most:
         limit = f"a tree has at most {args.most} terminals (HEADRACE_MAX_QUESTION_ROWS)"
         raise ServiceError("too_large", f"{limit}, not {len(terminals)}: name some", field="/terminals")
-    if not len(terminals) or len(np.unique(terminals)) < len(terminals):
-        raise InvalidTerminals("a tree has one vertex or more, and each is named once", field="/terminals")
+    if not len(terminals):
+        raise InvalidTerminals("a tree has one vertex or more", field="/terminals")
     return terminals
 
 

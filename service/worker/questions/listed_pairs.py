@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpu_engine.errors import EngineError, InvalidTerminals, SourceIsSink
+from gpu_engine.errors import EngineError, SourceIsSink
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.refused import unknown_vertices
 from gpu_engine.networks.updates import vertices_named
 from gpu_engine.types import VertexArray
 from service.errors import ServiceError
 from service.protocol import PairsArgs
-from service.worker.questions.terminals import read_vertices
+from service.worker.questions.terminals import read_distinct_vertices, read_vertices
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -56,9 +56,7 @@ def list_pairs(network: Network, args: PairsArgs) -> ListedPairs:
         sources, sinks = (vertices_named(network, given) for given in (args.source, args.sink))
         return ListedPairs(sources.astype(np.int32), sinks.astype(np.int32), (args.source, args.sink))
     if args.among is not None:
-        vertices = read_vertices(network, args.among, "terminal", "/among")
-        if len(np.unique(vertices)) < len(vertices):
-            raise InvalidTerminals("a vertex stands twice or more", field="/among")
+        vertices = read_distinct_vertices(network, args.among, "terminal", "/among")
         undirected = not network.has_directed_edges
         _refuse_many(len(vertices) * (len(vertices) - 1) // (2 if undirected else 1), args.most)
         first, second = np.triu_indices(len(vertices), 1)

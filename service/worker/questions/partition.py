@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from gpu_engine.checks.partitions import PartitionProof, prove_partition
-from gpu_engine.errors import InvalidNetwork, InvalidTerminals, OutOfMemory
+from gpu_engine.errors import InvalidNetwork, OutOfMemory
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.network import Network
 from gpu_engine.partition.problem import Question, edge_weights, exact
@@ -21,7 +21,7 @@ from service.worker import answers
 from service.worker.columns import IntegerColumn, each, listed
 from service.worker.copies import Copies
 from service.worker.graph import Graph, NotProven
-from service.worker.questions.terminals import read_vertices
+from service.worker.questions.terminals import read_distinct_vertices
 from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.solving import Solver
@@ -115,11 +115,7 @@ def vertex_weights(network: Network, args: PartitionArgs) -> UnitArray:
     """int64[n]. Raises `UnknownVertex`, and `InvalidTerminals` for a vertex that is named twice."""
     weight = np.ones(network.n_vertices, np.int64)
     if args.vertices is not None:
-        rows = read_vertices(network, args.vertices, "vertex", "/vertices")
-        if len(np.unique(rows)) < len(rows):
-            twice = np.flatnonzero(np.bincount(rows)[rows] > 1).tolist()
-            names = [args.vertices[row] for row in twice[:1]]
-            raise InvalidTerminals(f"{names[0]!r} is named twice", twice, field="/vertices", vertices=names)
+        rows = read_distinct_vertices(network, args.vertices, "vertex", "/vertices")
         weight[rows] = np.array(args.vertex_weight, np.int64)
     return weight
 

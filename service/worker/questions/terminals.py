@@ -12,6 +12,7 @@ from gpu_engine.networks.rounding import Rounding
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.units import read_amounts
 from gpu_engine.networks.updates import vertices_named
+from gpu_engine.networks.validate import twice
 from gpu_engine.text.literals import read_literals
 from gpu_engine.types import UnitArray, VertexArray
 from service.protocol import MaxFlowArgs, MinCostFlowArgs, TerminalArgs
@@ -33,7 +34,7 @@ def read_terminals(
     except EngineError as error:  # it knows indices only
         names = network.vertex_labels.of(np.array(error.where.vertices, np.int64))
         told = f"{error.message}: {', '.join(map(repr, names))}" if names else error.message
-        raise type(error)(told, vertices=names) from None
+        raise type(error)(told, error.rows, vertices=names, field=error.where.field) from None
 
 
 def read_vertices(network: Network, given: Sequence[int] | Sequence[str], kind: str, field: str) -> VertexArray:
@@ -45,6 +46,18 @@ def read_vertices(network: Network, given: Sequence[int] | Sequence[str], kind: 
         names = [given[i] for i in first]
         raise unknown_vertices(network, names, first, kind=kind, count=len(unknown), field=field)
     return rows.astype(np.int32)
+
+
+def read_distinct_vertices(
+    network: Network, given: Sequence[int] | Sequence[str], kind: str, field: str
+) -> VertexArray:
+    """As `read_vertices`. Raises `InvalidTerminals` for a vertex that is named twice."""
+    rows = read_vertices(network, given, kind, field)
+    at = twice(rows)
+    if at:
+        names = [given[at[0]]]
+        raise InvalidTerminals(f"{names[0]!r} is named twice", at, field=field, vertices=names)
+    return rows
 
 
 def read_units(network: Network, literals: Sequence[str], rounding: Rounding, field: str) -> UnitArray:
