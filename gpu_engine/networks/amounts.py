@@ -8,7 +8,7 @@ import numpy as np
 from gpu_engine.errors import CapacityOverflow, InvalidNetwork
 from gpu_engine.networks.refused import Ids
 from gpu_engine.networks.tally import Tally
-from gpu_engine.networks.units import EXACT, WIDE, read_amount, read_amounts, read_decimal, scale_units, to_add
+from gpu_engine.networks.units import WIDE, read_amounts, read_decimal, scale_units, to_add
 from gpu_engine.types import INFINITE, MAX_TOTAL, UnitArray
 
 
@@ -39,7 +39,7 @@ def _set(literals: Sequence[str], ids: Ids, decimals: int, tally: Tally) -> Unit
 
 def _added(own: UnitArray, literals: Sequence[str], ids: Ids, decimals: int, tally: Tally, what: str) -> UnitArray:
     def one(i: int) -> int:
-        number, before = read_amount(literals[i], tally.rounding, ids[i]), int(own[i])
+        number, before = read_decimal(literals[i], ids[i]), int(own[i])
         more = to_add(number, before, decimals, ids[i], tally.rounding)
         if before != INFINITE:
             tally.note(number.scaleb(decimals, WIDE), more, decimals)
@@ -62,7 +62,7 @@ def _scaled(own: UnitArray, literals: Sequence[str], ids: Ids, decimals: int, ta
             raise InvalidNetwork(f"the factor {literals[i]} is negative", [ids[i]])
         scaled = scale_units(units, factor, rounding=tally.rounding, row=ids[i])
         if units != INFINITE:
-            tally.note(EXACT.multiply(units, factor), scaled, decimals)
+            tally.note(WIDE.multiply(units, factor), scaled, decimals)
         return scaled
 
     return tally.scale(own, literals, decimals, one)

@@ -18,7 +18,7 @@ from gpu_engine.networks.refused import OperationLike, complete
 from gpu_engine.networks.rounded import UNROUNDED, Rounded
 from gpu_engine.networks.rounding import Rounding
 from gpu_engine.networks.tally import Tally
-from gpu_engine.networks.units import WIDE, read_amount, read_decimal, to_units
+from gpu_engine.networks.units import WIDE, read_decimal, to_units
 from gpu_engine.networks.updates import CapacityTable
 from gpu_engine.networks.validate import largest_cost
 from gpu_engine.text.counted import counted
@@ -119,7 +119,7 @@ class CostTable:
                 if operation.op == "scale":
                     number = own * read_decimal(literals[i], rows[i])
                 else:
-                    number = read_amount(literals[i], tally.rounding, rows[i])
+                    number = read_decimal(literals[i], rows[i])
                     number += own if operation.op == "add" else 0
                 units = to_units(number, decimals, rows[i], tally.rounding)
                 tally.note(number.scaleb(decimals), units, decimals)

@@ -33,7 +33,7 @@ from gpu_engine.networks.removal import Removal
 from gpu_engine.networks.rounding import Rounding
 from gpu_engine.networks.structure import NO_ROWS, Structure
 from gpu_engine.networks.tally import Tally
-from gpu_engine.networks.units import WIDE, read_amount, read_amounts, to_units
+from gpu_engine.networks.units import WIDE, read_amounts, read_decimal, to_units
 from gpu_engine.networks.updates import CapacityTable, Change, rows_of, vertices_named
 from gpu_engine.networks.validate import largest_cost
 from gpu_engine.text.names import Names, joined
@@ -319,7 +319,7 @@ class _Reader:
         given, decimals, tally = literals, self._costs.decimals, self.tally
 
         def one(i: int) -> int:
-            number = read_amount(given[i], tally.rounding, i)
+            number = read_decimal(given[i], i)
             units = to_units(number, decimals, i, tally.rounding)
             tally.note(number.scaleb(decimals, WIDE), units, decimals)
             return units

@@ -24,7 +24,7 @@ class Rounded:
     @classmethod
     def of(cls, amounts: Iterable[Decimal], kept: Iterable[Decimal]) -> Self:
         """Amounts one by one, and what is kept of them."""
-        changes = [abs(change) for change in map(EXACT.subtract, amounts, kept) if change]
+        changes = [change.copy_abs() for change in map(EXACT.subtract, amounts, kept) if change]
         return cls(len(changes), max(changes, default=Decimal(0)))
 
     def __add__(self, other: "Rounded") -> "Rounded":

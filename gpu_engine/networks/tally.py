@@ -25,7 +25,7 @@ class Tally:
     def note(self, exact: Decimal, kept: int, decimals: int) -> None:
         """A result that was worked out alone, ``exact`` in units of ``decimals``, and what is kept of it."""
         if self._mode and exact != kept:
-            change = abs(EXACT.subtract(exact, kept)).scaleb(-decimals, EXACT)
+            change = EXACT.subtract(exact, kept).copy_abs().scaleb(-decimals, EXACT)
             self.rounded += Rounded(1, change)
 
     def set(self, literals: Sequence[str], decimals: int, one: One, *, signed: bool = False) -> UnitArray:

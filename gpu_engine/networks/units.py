@@ -7,20 +7,22 @@ from gpu_engine.errors import CapacityOverflow, InvalidNetwork
 from gpu_engine.networks.rounding import OF_DECIMAL, Rounding, more_decimals
 from gpu_engine.types import INFINITE, MAX_TOTAL
 
-EXACT = Context(prec=60, traps=[Inexact, InvalidOperation])
-"""60 digits hold any amount below 10**19 units times any factor of 40 digits."""
+MAX_LITERAL = 170
+"""Longest literal read, in characters: 128 of a body, whose exponent may be written out as 40 zeros."""
 
-MAX_LITERAL = 40
-"""Longest literal read, in characters."""
-
-MAX_ROUNDED = 128
-"""Longest literal of an amount that may be rounded: a float of 17 digits may stand behind many zeros."""
 WIDE = Context(prec=200, traps=[Inexact, InvalidOperation])
+"""200 digits hold any amount below 10**19 units added to any literal, or times it."""
+
+SHOWN = 40
+"""Characters of a literal that a refusal quotes."""
+
+TOLD = Decimal("1e-20")
+"""What is smaller is not quoted: the literal may have been a smaller one."""
 
 
-def read_decimal(literal: str, row: object = None, longest: int = MAX_LITERAL) -> Decimal:
+def read_decimal(literal: str, row: object = None) -> Decimal:
     """The exact finite value of a literal such as "4", "-1.5" or "2e3"; raises `InvalidNetwork` naming `row`."""
-    if len(literal) <= longest:
+    if len(literal) <= MAX_LITERAL:
         try:
             number = WIDE.create_decimal(literal)
         except (InvalidOperation, Inexact):
@@ -28,25 +30,29 @@ def read_decimal(literal: str, row: object = None, longest: int = MAX_LITERAL) -
         if number.is_finite() and "_" not in literal:
             return number
     elif literal.isascii() and literal.isdecimal():
-        raise CapacityOverflow(f"{literal[:MAX_LITERAL]}... is beyond the limit of {MAX_TOTAL} units", [row])
-    raise InvalidNetwork(f"{literal[:MAX_LITERAL]!r} is no finite amount", [row])
+        raise CapacityOverflow(f"{literal[:SHOWN]}... is beyond the limit of {MAX_TOTAL} units", [row])
+    raise InvalidNetwork(f"{literal[:SHOWN]!r} is no finite amount", [row])
 
 
-def read_amount(literal: str, rounding: Rounding, row: object = None) -> Decimal:
-    """As `read_decimal`, with more digits where they may be rounded away."""
-    return read_decimal(literal, row, MAX_LITERAL if rounding == "error" else MAX_ROUNDED)
+def _told(number: Decimal) -> str:
+    """A number as a refusal names it."""
+    if 0 < abs(number) < TOLD:
+        return "so small a number"
+    text = str(number)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
 def to_units(number: Decimal, decimals: int, row: object = None, rounding: Rounding = "error") -> int:
     """Whole units of ``10 ** -decimals``; raises beyond `MAX_TOTAL` either way."""
     if number and number.adjusted() + decimals > 19:
-        raise CapacityOverflow(f"{number} is beyond the limit of {MAX_TOTAL} units", [row])
+        raise CapacityOverflow(f"{_told(number)} is beyond the limit of {MAX_TOTAL} units", [row])
     units = _whole(number.scaleb(decimals, WIDE), rounding)
     whole = int(units)
     if whole != units:
-        raise InvalidNetwork(f"{number} {more_decimals(decimals)}; they were fixed when the graph was loaded", [row])
+        too_fine = more_decimals(decimals)
+        raise InvalidNetwork(f"{_told(number)} {too_fine}; they were fixed when the graph was loaded", [row])
     if abs(whole) > MAX_TOTAL:
-        raise CapacityOverflow(f"{number} is beyond the limit of {MAX_TOTAL} units", [row])
+        raise CapacityOverflow(f"{_told(number)} is beyond the limit of {MAX_TOTAL} units", [row])
     return whole
 
 
@@ -72,7 +78,7 @@ def read_amounts(
         if literal == "inf":
             amounts.append(INFINITE)
             continue
-        number = read_amount(literal, rounding, row)
+        number = read_decimal(literal, row)
         if number < 0:  # before it may be rounded to zero
             raise InvalidNetwork(f"{literal} is negative", [row])
         amounts.append(to_units(number, decimals, row, rounding))
@@ -86,15 +92,15 @@ def scale_units(units: int, factor: Decimal, *, rounding: Rounding = "error", ro
             raise InvalidNetwork("an unlimited capacity cannot be scaled by zero", [row])
         return INFINITE
     if units and factor and factor.adjusted() > 19:
-        raise CapacityOverflow(f"scaled by {factor} the capacity is beyond {MAX_TOTAL} units", [row])
-    with localcontext(EXACT):
+        raise CapacityOverflow(f"scaled by {_told(factor)} the capacity is beyond {MAX_TOTAL} units", [row])
+    with localcontext(WIDE):
         product = units * factor
         whole = int(_whole(product, rounding))
         if whole != product and rounding == "error":
             ask = "rounding=nearest (or down, up) rounds it"
-            raise InvalidNetwork(f"scaled by {factor} the capacity is no whole number of units; {ask}", [row])
+            raise InvalidNetwork(f"scaled by {_told(factor)} the capacity is no whole number of units; {ask}", [row])
     if whole > MAX_TOTAL:
-        raise CapacityOverflow(f"scaled by {factor} the capacity is beyond {MAX_TOTAL} units", [row])
+        raise CapacityOverflow(f"scaled by {_told(factor)} the capacity is beyond {MAX_TOTAL} units", [row])
     return whole
 
 

@@ -26,7 +26,7 @@ def expected(texts: Sequence[str], decimals: int, rounding: Rounding) -> Rounded
     changes = []
     for number in map(Decimal, texts):
         kept = number.scaleb(decimals, EXACT).to_integral_value(OF_DECIMAL[rounding]).scaleb(-decimals)
-        changes.append(abs(EXACT.subtract(kept, number)))
+        changes.append(EXACT.subtract(kept, number).copy_abs())
     return Rounded(sum(change != 0 for change in changes), max(changes, default=Decimal(0)))
 
 

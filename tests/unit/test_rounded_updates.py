@@ -49,7 +49,9 @@ def results(own: Sequence[int], op: Op, literals: Sequence[str]) -> list[Decimal
 
 def expected(exact: Sequence[Decimal], rounding: Rounding) -> tuple[list[int], Rounded]:
     kept = [number.scaleb(DECIMALS, EXACT).to_integral_value(OF_DECIMAL[rounding], EXACT) for number in exact]
-    changes = [abs(EXACT.subtract(number, whole.scaleb(-DECIMALS))) for number, whole in zip(exact, kept, strict=True)]
+    changes = [
+        EXACT.subtract(number, whole.scaleb(-DECIMALS)).copy_abs() for number, whole in zip(exact, kept, strict=True)
+    ]
     return list(map(int, kept)), Rounded(sum(change != 0 for change in changes), max(changes))
 
 

@@ -1,17 +1,20 @@
 """Operations of a batch against a table: exact, all or nothing, each refusal with its code."""
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gpu_engine.errors import EngineError
+from gpu_engine.errors import EngineError, InvalidNetwork
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.units import read_amounts, read_decimal, to_units, write_units
 from gpu_engine.networks.updates import CapacityTable, Change
 from gpu_engine.text.json_text import write_amounts
 from gpu_engine.types import INFINITE, MAX_TOTAL
+from service.models.columns import check_amounts
+from service.models.numbers import Number
 from service.protocol import Operation
 
 
@@ -94,7 +97,7 @@ SKIP: dict[str, Any] = {"on_missing": "skip"}
         ({"op": "set", "edges": [0], "amounts": ["Infinity"]}, "invalid_body", [0], [0]),
         ({"op": "set", "edges": [0], "amounts": ["1_0"]}, "invalid_body", [0], [0]),
         ({"op": "set", "edges": [0], "amounts": ["1" * 41]}, "capacity_overflow", [0], [0]),
-        ({"op": "set", "edges": [0], "amounts": ["0." + "0" * 50]}, "invalid_body", [0], [0]),
+        ({"op": "set", "edges": [0], "amounts": ["0." + "0" * 50 + "1"]}, "invalid_body", [0], [0]),
         ({"op": "set", "edges": [0], "amounts": ["1e999999"]}, "capacity_overflow", [0], [0]),
         ({"op": "set", "edges": [0], "amounts": ["1e-999999"]}, "invalid_body", [0], [0]),
         ({"op": "set", "edges": [0], "amounts": ["0.000000000000000000001"]}, "invalid_body", [0], [0]),
@@ -123,6 +126,30 @@ def test_refusals(operation: dict[str, Any], code: str, rows: list[int], edges: 
     assert (error.value.code, where.operation, where.rows, where.edges) == (code, 1, rows, edges)
     assert np.array_equal(t.network.capacity, before)
     assert not t.closed.any()
+
+
+@pytest.mark.parametrize("text", ["1e-400", "1e-39", "0." + "0" * 50 + "1", "0." + "0" * 100 + "1"])
+@pytest.mark.parametrize("op", ["set", "add", "scale"])
+def test_the_smallest_numbers_are_refused_or_rounded(text: str, op: str) -> None:
+    """As numbers and as texts of a body, however they are written."""
+    for value in (text, Number(text)):
+        operation = {"op": op, "edges": [0], "amounts": check_amounts([value])}
+        with pytest.raises(
+            InvalidNetwork, match=r"so small a number .*rounding=nearest \(or down, up\) rounds it"
+        ) as error:
+            run(table(), operation)
+        assert error.value.rows == [0]
+        for mode, more in (("nearest", 0), ("down", 0), ("up", 1)):
+            t = table()
+            rounded = run(t, operation, rounding=mode).rounded
+            assert t.own(np.array([0])).tolist() == [more + (20 if op == "add" else 0)]
+            assert (rounded.rows, rounded.largest > 0, rounded.largest < Decimal("0.1")) == (1, True, True)
+
+
+@pytest.mark.parametrize("text", ["3." + "0" * 100, "0" * 60 + "3", "3e0", "300e-2"])
+def test_zeros_that_say_nothing_are_no_decimals(text: str) -> None:
+    for op, units in (("set", 30), ("add", 50), ("scale", 60)):
+        assert run(table(), {"op": op, "edges": [0], "amounts": check_amounts([text])}).own.tolist() == [units]
 
 
 def test_scale_rounds_down_only_on_request() -> None:
