@@ -172,9 +172,9 @@ def test_the_budget_is_for_what_reading_takes(api: Api) -> None:
     assert budget.used_bytes == 0
 
 
-@pytest.mark.parametrize("encoding", ["identity", "gzip", "zstd"])
+@pytest.mark.parametrize("encoding", ["identity", "gzip", "X-Gzip", "zstd"])
 def test_graphs_of_every_length_arrive(api: Api, encoding: str) -> None:
-    encode = {"identity": bytes, "gzip": gzip.compress, "zstd": zstandard.compress}[encoding]
+    encode = {"identity": bytes, "zstd": zstandard.compress}.get(encoding, gzip.compress)
     for size in (3, 50):
         edges = generate("grid", seed=1, rows=size, columns=size)
         headers = {"Content-Type": CSV, "Content-Encoding": encoding}

@@ -22,8 +22,14 @@ FREE_MEMBERS: Final = 1024
 MEMBER_BYTES: Final = 16 << 10
 """A body has `FREE_MEMBERS` gzip members or zstd frames, and one more for so many decoded bytes: each costs time."""
 
+
+def _gzip() -> Any:
+    return zlib.decompressobj(wbits=31)
+
+
 DECODERS: Final[Mapping[str, Callable[[], Any]]] = {
-    "gzip": lambda: zlib.decompressobj(wbits=31),
+    "gzip": _gzip,
+    "x-gzip": _gzip,  # the same by an older name (RFC 9110, 8.4.1.3)
     "zstd": lambda: zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES).decompressobj(),
 }
 
