@@ -5,6 +5,7 @@ import pathlib
 import re
 import shlex
 import subprocess
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,10 @@ def test_programs_leave_nothing_where_the_sources_are(beside_examples: Path) -> 
         assert not (ROOT / name).exists()
 
 
-@pytest.mark.usefixtures("beside_examples")
 @pytest.mark.parametrize("page", STORIES, ids=lambda page: page.stem)
-def test_stories(page: Path, service_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """All programs of a page share their names, as somebody has them who types them one after the other."""
+def test_stories(page: Path, service_url: str, beside_examples: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All programs of a page share their names, as somebody has them who types them one after the other. In a clone Git
+    passes over what they write."""
     names: dict[str, Any] = {}
     for language, text in BLOCK.findall(page.read_text()):
         if language == "python":
@@ -40,6 +41,9 @@ def test_stories(page: Path, service_url: str, capsys: pytest.CaptureFixture[str
             printed = capsys.readouterr().out.splitlines()
             assert set(SHOWN.findall(text)) <= set(printed), printed
     assert "Client" in names
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    left = {f"/{path.name}{'/' * path.is_dir()}" for path in beside_examples.iterdir()} - {"/examples/"}
+    assert {path for path in left if not any(fnmatch(path, pattern) for pattern in ignored)} == set()
 
 
 @pytest.mark.usefixtures("beside_examples")
