@@ -278,3 +278,12 @@ def test_a_folder_that_cannot_be_written() -> None:
         said = refused_before_anything(folder, **other)
         folder.chmod(0o755)
     assert "cannot write to" in said
+
+
+@pytest.mark.parametrize("name", [".venv", ".venv3", "venv", "venv-3.12", "env"])
+def test_an_environment_in_a_clone_is_no_part_of_it(name: str, tmp_path: Path) -> None:
+    """Whatever it is called: linters, and copies of the sources in which mutants are tried, take what Git does."""
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    shutil.copy(ROOT / ".gitignore", tmp_path)
+    installed = f"{name}/lib/python3.12/site-packages/package/README.md"
+    assert subprocess.run(["git", "check-ignore", "-q", installed], cwd=tmp_path, check=False).returncode == 0
