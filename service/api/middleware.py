@@ -15,6 +15,7 @@ from service.api.ending import Ending
 from service.api.metrics import Metrics
 from service.api.replies.problems import problem_response
 from service.errors import RETRY_AFTER_S, ServiceError
+from service.telemetry.probing import SUPERVISOR
 from service.telemetry.tracing import NoTracing, Span, Tracing, read_traceparent
 
 REQUEST_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
@@ -36,13 +37,16 @@ log = structlog.get_logger("headrace.api")
 
 
 class FailingProbes:
-    """Which failing probes the log gets: the first one of each path and status, and then one each minute."""
+    """Which failing probes the log gets: the first one of each path and status, and then one each minute; none of those
+    with which `headrace serve` waits for its own first start."""
 
     def __init__(self) -> None:
         self._told: dict[str, tuple[int, float]] = {}
         """By path, of `PROBES`: the status that the log knows, and since when."""
 
-    def is_news(self, path: str, status: int) -> bool:
+    def is_news(self, path: str, status: int, agent: str | None) -> bool:
+        if agent == SUPERVISOR:
+            return False
         if status < 400:
             self._told.pop(path, None)
             return False
@@ -140,7 +144,8 @@ class Requests:
         if status >= 500:
             span.failed(known["code"] or str(status))
         path = scope["path"]
-        if not self._access_log or (path in PROBES and not self._failing_probes.is_news(path, status)):
+        agent = Headers(scope=scope).get("user-agent")
+        if not self._access_log or (path in PROBES and not self._failing_probes.is_news(path, status, agent)):
             return
         told = {name: value for name, value in known.items() if value is not None}
         ms = round(elapsed_s * 1e3, 2)

@@ -35,6 +35,7 @@ from service.store import keys_seen
 from service.store.api_keys import ApiKeys
 from service.store.connection import AWAY, connect
 from service.store.keys import Keys
+from service.telemetry.probing import SUPERVISOR
 
 STDIN, STDERR = 0, 2
 POLL_S: Final = 0.05
@@ -214,6 +215,7 @@ def _kept(settings: Settings) -> Kept:
 def _is_ready(url: str) -> bool:
     ours = urllib.request.HTTPSHandler(context=ssl._create_unverified_context())  # our own socket, by its address
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), ours)  # never through a proxy
+    opener.addheaders = [("User-Agent", SUPERVISOR)]
     try:
         with opener.open(f"{url}/readyz", timeout=1) as response:
             return bool(response.status == 200)

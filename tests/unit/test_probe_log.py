@@ -1,8 +1,12 @@
 """Machines ask probes all the time: the log gets those that fail, and not the same thing ten times a second."""
 
 import asyncio
+import threading
 import time
+from collections.abc import MutableMapping
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import pytest
@@ -13,6 +17,8 @@ from structlog.testing import capture_logs
 from service.api import middleware
 from service.api.metrics import Metrics
 from service.api.middleware import PROBE_TOLD_EVERY_S, Requests
+from service.host import supervisor
+from service.telemetry.probing import SUPERVISOR
 
 
 class Service:
@@ -40,7 +46,14 @@ def test_what_goes_on_to_fail_is_told_once_a_minute(monkeypatch: pytest.MonkeyPa
                     await http.get(path)
         return sum(line.get("path") == path for line in lines)
 
+    async def asked_by_the_supervisor() -> list[MutableMapping[str, Any]]:
+        async with httpx.AsyncClient(transport=transport, headers={"User-Agent": SUPERVISOR}) as http:
+            with capture_logs() as lines:
+                await http.get("http://service/readyz")
+        return lines
+
     async def probes() -> None:
+        assert await asked_by_the_supervisor() == []
         assert (await told("/readyz"), await told("/readyz")) == (1, 0)
         assert await told("/health") == 1  # each path for itself
         service.now += PROBE_TOLD_EVERY_S
@@ -54,3 +67,20 @@ def test_what_goes_on_to_fail_is_told_once_a_minute(monkeypatch: pytest.MonkeyPa
         assert await told("/v1/graphs") == 3  # no probe
 
     asyncio.run(probes())
+
+
+def test_headrace_serve_says_who_it_is_when_it_asks_whether_it_is_ready() -> None:
+    """The log of a first start begins with nothing that looks like a failure."""
+    agents = []
+
+    class Starting(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            agents.append(self.headers["User-Agent"])
+            self.send_error(503)
+
+        def log_message(self, format: str, *args: object) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Starting) as server:
+        threading.Thread(target=server.handle_request).start()
+        assert not supervisor._is_ready(f"http://127.0.0.1:{server.server_port}")
+    assert agents == [SUPERVISOR]
