@@ -171,7 +171,14 @@ def budget_for(flow: Pseudoflow, ends: Ends, capacities: Widths, repair: bool) -
         share = REPAIR_SHARE if repair else FEW_SHARE
     elif (ends.n_excesses + ends.n_deficits) * (CROWDED_EQUAL if equal else CROWDED) > len(flow.role):
         share = 0.0
-    return Budget(share * size, share * size, not repair, equal, equal and capacities.one_way)
+    most, one_way = share * size, equal and capacities.one_way
+    return Budget(limit=most, phase=most, may_grow=not repair, equal=equal, one_way=one_way)
+
+
+@njit(nogil=True, cache=True)
+def settled(budget: Budget, limit: float, phase: float) -> Budget:
+    """The budget with these bounds, which stay."""
+    return Budget(limit=limit, phase=phase, may_grow=False, equal=budget.equal, one_way=budget.one_way)
 
 
 @njit(nogil=True, cache=True)

@@ -17,7 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gpu_engine.cpu import greedy, ibfs
-from gpu_engine.cpu.budget import MORE_SHARE, Budget, are_few, budget_for, widths
+from gpu_engine.cpu.budget import MORE_SHARE, Budget, are_few, budget_for, settled, widths
 from gpu_engine.cpu.ibfs import Forests
 from gpu_engine.cpu.pseudoflow import (
     CANCEL,
@@ -247,7 +247,7 @@ def repair_excess(
     size, budget = len(flow.role) + len(flow.head), budget_for(flow, ends, widths(flow), True)
     if not narrow:
         most = min(budget.limit, limit)
-        budget = Budget(limit=most, phase=most, may_grow=False, equal=budget.equal, one_way=budget.one_way)
+        budget = settled(budget, limit=most, phase=most)
     attempted = attempt(flow, reach, ends, budget, slots)
     if attempted.kind != GAVE_UP:
         mark_cut(flow, reach, attempted, side)

@@ -46,6 +46,7 @@ from gpu_engine.cpu.budget import (
     Allowance,
     Budget,
     is_sparse,
+    settled,
     shape,
 )
 from gpu_engine.cpu.pseudoflow import ARCS_SCANNED, CANCEL, PUSHES, Index, Pseudoflow
@@ -72,6 +73,26 @@ MANY: Final = 8
 STRETCH: Final = 2
 """With so many excesses and deficits a phase goes on to twice the depth of the first meeting, while layers do not grow:
 paths of unlike lengths are then found in one phase."""
+
+
+class Meeting(NamedTuple):
+    """How the search of one phase has ended."""
+
+    kind: int
+    """MET, SOURCE_CUT, SINK_CUT or GAVE_UP."""
+    ahead: Layer
+    """The outermost one around the excesses."""
+    behind: Layer
+    """The same around the deficits."""
+    met: int
+    """How many arcs lead from side to side; they stand in `Reach.meeting`."""
+    met_depth: int
+    """The depth at which the first of them was found."""
+    depth: int
+    """That of the last layer."""
+    work: int
+    apart: bool
+    """Whether layers still widened when it gave up."""
 
 
 class AttemptResult(NamedTuple):
@@ -105,12 +126,10 @@ def meet(
     bounds: NDArray[np.float64],
     bounding: bool,
     slots: NDArray[np.int64],
-) -> tuple[int, Layer, Layer, int, int, int, int, bool]:
+) -> Meeting:
     """Grow both sides, the one that has scanned less first, until they meet, one is exhausted or it costs too much.
 
-    Returns MET, a cut or GAVE_UP, the outermost layers, how many meeting arcs there are, the depth at which the first
-    was found, that of the last layer, the work done, and whether layers still widened when it gave up. If
-    ``bounding``, ``bounds`` float64[2] falls to the least one of either side's layers.
+    If ``bounding``, ``bounds`` float64[2] falls to the least one of either side's layers.
     """
     from_excesses, from_deficits = Side(reach.ahead, epoch, epoch + 1), Side(reach.behind, epoch + 1, epoch)
     met, met_depth, depth, last_step = 0, 0, 0, 0
@@ -127,9 +146,9 @@ def meet(
             if not many or exhausted or wider or depth >= STRETCH * met_depth:
                 break
         elif ahead.first == ahead.end:
-            return SOURCE_CUT, ahead, behind, met, met_depth, depth, work, False
+            return Meeting(SOURCE_CUT, ahead, behind, met, met_depth, depth, work, apart=False)
         elif behind.first == behind.end:
-            return SINK_CUT, ahead, behind, met, met_depth, depth, work, False
+            return Meeting(SINK_CUT, ahead, behind, met, met_depth, depth, work, apart=False)
         forward = scanned_ahead + ahead.arcs <= scanned_behind + behind.arcs
         step = ahead.arcs if forward else behind.arcs
         if work + step > allowed and met == 0 and depth <= allowance.layers:
@@ -159,7 +178,7 @@ def meet(
             before_behind = step
             behind, met, most = grow(flow, reach, from_deficits, behind, met, bounding, slots, 0)
             bounds[1] = min(bounds[1], most) if bounding else bounds[1]
-    return MET if met > 0 else GAVE_UP, ahead, behind, met, met_depth, depth, work, apart
+    return Meeting(MET if met > 0 else GAVE_UP, ahead, behind, met, met_depth, depth, work, apart)
 
 
 @njit(nogil=True, cache=True)
@@ -249,29 +268,28 @@ def attempt(flow: Pseudoflow, reach: Reach, ends: Ends, budget: Budget, slots: N
         widening = growing and min(n_excesses, n_deficits) >= MANY and not is_sparse(flow)
         parts = PARTS * size if widening else 0.0
         allowance = Allowance(most, glance, budget.one_way, parts, size, layers)
-        result, ahead, behind, met, met_depth, depth, steps, apart = meet(
-            flow, reach, ahead, behind, epoch, allowance, bounds, first, slots
-        )
-        work += steps
+        found = meet(flow, reach, ahead, behind, epoch, allowance, bounds, first, slots)
+        kind, depth = found.kind, found.depth
+        work += found.work
         if first:
-            narrow, thin = shape(flow, ahead.end + behind.end, depth, budget.one_way)
-            reached = ahead.end + behind.end
+            reached = found.ahead.end + found.behind.end
+            narrow, thin = shape(flow, reached, depth, budget.one_way)
             widened = reached / max(1, n_excesses + n_deficits) > FANNED ** (depth / 2)
-            shallow = apart
-            fanned = result == GAVE_UP and depth >= FANNED_LAYERS and widened and is_sparse(flow)
+            shallow = found.apart
+            fanned = kind == GAVE_UP and depth >= FANNED_LAYERS and widened and is_sparse(flow)
             glance = np.inf
         if first and narrow and budget.may_grow:
-            budget = Budget(min(budget.limit, share * size), budget.phase, False, budget.equal, budget.one_way)
-        if result == MET:
-            if growing and met_depth <= shallow_depth:
+            budget = settled(budget, limit=min(budget.limit, share * size), phase=budget.phase)
+        if kind == MET:
+            if growing and found.met_depth <= shallow_depth:
                 shallow = (n_excesses + n_deficits) * SPARSE_ENDS <= len(flow.role)
-                phase = max(budget.phase, PHASE_SHARE * size, 1.5 * steps if budget.equal else 0.0)
-                budget = Budget(max(budget.limit, SHALLOW_SHARE * size), phase, False, budget.equal, budget.one_way)
-            work += join(flow, reach, met, epoch, budget.limit - work, slots)
+                phase = max(budget.phase, PHASE_SHARE * size, 1.5 * found.work if budget.equal else 0.0)
+                budget = settled(budget, limit=max(budget.limit, SHALLOW_SHARE * size), phase=phase)
+            work += join(flow, reach, found.met, epoch, budget.limit - work, slots)
             if work <= budget.limit:
                 continue
-            result = GAVE_UP
+            kind = GAVE_UP
         slots[ARCS_SCANNED] += work
-        reached = ahead.end if result == SOURCE_CUT else behind.end
-        kind = GAVE_UP if slots[CANCEL] != 0 else result
+        reached = found.ahead.end if kind == SOURCE_CUT else found.behind.end
+        kind = GAVE_UP if slots[CANCEL] != 0 else kind
         return AttemptResult(kind, reached, bounds[0], bounds[1], narrow, thin, fanned, shallow)

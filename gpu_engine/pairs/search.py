@@ -66,10 +66,10 @@ def search_pair(
             break
         allowance = Allowance(limit - work, glance=np.inf, one_way=False, parts=0.0, whole=0.0, layers=-1.0)
         found = meet(flow, reach, ahead, behind, epoch, allowance, bounds, False, slots)
-        kind, ahead, behind, met, _, _, steps, _ = found
-        work += steps
+        kind = found.kind
+        work += found.work
         if kind == MET:
-            noted, steps = join_noted(flow, reach, log, noted, met, epoch, limit - work, slots)
+            noted, steps = join_noted(flow, reach, log, noted, found.met, epoch, limit - work, slots)
             work += steps
             if work > limit or noted > len(log):
                 kind = GAVE_UP

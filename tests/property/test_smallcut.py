@@ -51,7 +51,8 @@ def test_attempts_of_any_budget_leave_a_pseudoflow_and_end_with_a_minimum_cut(fi
     for seed in range(first, first + SEEDS_A_CASE):
         before, rng = random_instance(seed), np.random.default_rng(seed)
         limit, phase = rng.choice([0.0, 5.0, 40.0, 300.0, 1e9], 2).tolist()
-        after, result, side = attempted(before, Budget(limit, phase, True, seed % 2 == 1, seed % 4 == 3))
+        budget = Budget(limit, phase, may_grow=True, equal=seed % 2 == 1, one_way=seed % 4 == 3)
+        after, result, side = attempted(before, budget)
         at = f"seed {seed}"
         check_pseudoflow(before, after, at)
         ordinary = before.role == 0
@@ -78,7 +79,7 @@ def test_the_least_cut_if_the_excesses_are_exhausted_and_the_greatest_if_the_def
     links = np.array([[0, 1, branch], [1, 2, 3]], np.int32)
     network = Network(EdgeList(4, links[0], links[1], np.ones(3, np.int64)))
     before = Instance(network, network.arc_capacity(), np.array([5, 0, -5, 0]), np.zeros(4, np.int8))
-    _, result, side = attempted(before, Budget(1e9, 1e9, False, False, False))
+    _, result, side = attempted(before, Budget(1e9, 1e9, may_grow=False, equal=False, one_way=False))
     assert result == ends_with
     assert side[:3].tolist() == expected
 
