@@ -21,6 +21,7 @@ from service.store.blobs import Blobs, BrokenBlob
 from service.store.listed import SnapshotInfo
 from service.store.log import BrokenLog, Entry, Log
 from service.store.snapshots import Capacities, Snapshots
+from service.worker.changes import Changes
 from service.worker.copies import Copies
 from service.worker.graph import Graph
 from service.worker.restore import FIRST_VERSION
@@ -116,9 +117,7 @@ class Past:
         self._snapshots = snapshots
         self._max_rows = max_rows
 
-    def change_to(
-        self, graph: Graph, version: int
-    ) -> tuple[Change, CostChange | None, Structure | None, VertexChange | None, LowerChange | None]:
+    def change_to(self, graph: Graph, version: int) -> Changes:
         """What makes the graph have the edges, the capacities, the closed edges and the costs that it had at that
         version. Vertices that were inserted since stay as they are, without edges. O(n + m).
 
@@ -153,8 +152,8 @@ class Past:
         unchanged = int((there | then.there).sum()) - n_differ
         changes = any(len(rows) for rows in (deleted, revived, go, come))
         found = Structure(deleted=deleted, revived=revived, deleted_vertices=go, revived_vertices=come)
-        structure = found if changes else None
-        return Change(rows, then.own[rows], then.closed[rows], unchanged=unchanged), costs, structure, vertices, lower
+        change = Change(rows, then.own[rows], then.closed[rows], unchanged=unchanged)
+        return Changes(change, costs, found if changes else None, vertices, lower)
 
     def values_at(self, graph: Graph, version: int) -> Values:
         """The capacities, the closed edges and the costs that the graph had at that version. O(m).

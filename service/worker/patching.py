@@ -170,7 +170,7 @@ class Patcher:
     def restore(self, task: Task) -> Result:
         """Commit what leads back to an earlier version; all else is as for `patch`."""
         args = RestoreArgs.model_validate(task.command.args)
-        return self._update(task, args, lambda graph: Changes(*self._past.change_to(graph, args.version)))
+        return self._update(task, args, lambda graph: self._past.change_to(graph, args.version))
 
     def patch_edges(self, task: Task) -> Result:
         """Commit a batch that inserts and deletes; all else is as for `patch`."""
