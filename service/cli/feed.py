@@ -154,6 +154,7 @@ def deliveries(
         "delivery": [one.id for one in found],
         "type": [one.type for one in found],
         "tries": [one.attempts for one in found],
+        "next try": [one.next_at for one in found],
         "error": [one.error for one in found],
     }
     say_table(columns, "there are no such deliveries")

@@ -171,5 +171,11 @@ def test_the_shell(service: Service, client: Client, receiver: Receiver) -> None
     assert "pager" in run("webhooks", "list")
     assert run("webhooks", "rotate", "pager").startswith("whsec_")
     assert "deliver" in run("webhooks", "deliveries", "pager", "--dead")
+    receiver.answers[:] = [500]
+    client.graph("shell").patch(edges=["a"], set=2)
+    eventually(lambda: "500" in run("webhooks", "deliveries", "pager"))
+    titles, failed = run("webhooks", "deliveries", "pager").splitlines()
+    assert re.split("  +", titles) == ["DELIVERY", "TYPE", "TRIES", "NEXT TRY", "ERROR"]
+    assert re.fullmatch(r"\S+-version +version +1 +20\S+Z +answered 500", failed)
     run("webhooks", "delete", "pager")
     assert client.webhooks() == ()
