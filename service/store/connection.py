@@ -11,6 +11,7 @@ from redis.backoff import ExponentialBackoff, NoBackoff
 from redis.retry import Retry
 
 from service.settings import Settings
+from service.store.kept_socket import SocketFile, kept
 
 RedisError = redis.RedisError
 
@@ -71,7 +72,16 @@ class _Tcp(_ClosedIsAway, Connection): ...
 class _Tls(_ClosedIsAway, SSLConnection): ...
 
 
-class _Unix(_ClosedIsAway, UnixDomainSocketConnection): ...
+class _Unix(_ClosedIsAway, UnixDomainSocketConnection):
+    """To a socket whose file may be gone (`service.store.kept_socket`)."""
+
+    def __init__(self, *, file: SocketFile, **options: Any) -> None:
+        super().__init__(path=str(file), **options)
+        self._file = file
+
+    async def _connect(self) -> None:
+        self.path = self._file.path()
+        await super()._connect()  # type: ignore[no-untyped-call]
 
 
 CLOSED_IS_AWAY: Final[dict[type[AbstractConnection], type[AbstractConnection]]] = {
@@ -104,7 +114,7 @@ def why_away(error: Exception) -> str:
 def connect(settings: Settings) -> redis.Redis:
     """A thread-safe client that never retries: a worker must know when the outcome of a write is unknown."""
     retry = Retry(NoBackoff(), 0)
-    client = redis.Redis.from_url(settings.redis_location, protocol=2, retry=retry, socket_timeout=TIMEOUT_S)
+    client = kept(redis.Redis.from_url(settings.redis_location, protocol=2, retry=retry, socket_timeout=TIMEOUT_S))
     client.set_response_callback("INFO", read_info)
     return client
 
@@ -185,6 +195,8 @@ def connect_listeners(settings: Settings) -> redis.asyncio.Redis:
 def _closed_is_away(client: redis.asyncio.Redis) -> redis.asyncio.Redis:
     pool = client.connection_pool
     pool.connection_class = CLOSED_IS_AWAY[pool.connection_class]
+    if pool.connection_class is _Unix:
+        pool.connection_kwargs["file"] = SocketFile(pool.connection_kwargs.pop("path"))
     return client
 
 

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,11 @@ def test_files_that_are_removed_under_it_are_told_of(tmp_path: Path) -> None:
         assert service.http.get("/readyz").status_code == 200
         shutil.rmtree(data_dir)
         eventually(lambda: "data_gone" in log.read_text())
-        assert value(service) == (2, 3.5)  # which can be exported still
+        with ThreadPoolExecutor(8) as callers:  # which takes more connections to Redis than there are
+            exported = [callers.submit(service.http.get, "/v1/graphs/city/export", timeout=60) for _ in range(64)]
+            values = [callers.submit(value, service) for _ in range(64)]
+            assert {one.result().status_code for one in exported} == {200}
+            assert {one.result() for one in values} == {(2, 3.5)}
         told = next(line for line in map(json.loads, log.read_text().splitlines()) if line["event"] == "data_gone")
         assert (told["path"], told["level"], told["process"]) == (str(data_dir / "redis"), "error", "supervisor")
         assert "Export the graphs" in told["hint"]

@@ -30,6 +30,8 @@ with paused(), without_unused():
     from redis.backoff import NoBackoff
     from redis.retry import Retry
 
+    from service.store.kept_socket import kept
+
 HUNG_S: Final = 60.0
 """A worker that has shown no life for so long is given up, whatever else it does."""
 
@@ -119,7 +121,8 @@ def renew(client: Any, task: Task) -> bool:
 def beat(task: Task, signs: int) -> int:
     """Renew the lease until the worker ends; returns the exit status. ``signs`` is the descriptor of the input."""
     interval_s = task.lease_s / BEATS_PER_LEASE
-    client = redis.Redis.from_url(task.location, protocol=2, retry=Retry(NoBackoff(), 0), socket_timeout=task.lease_s)
+    never = Retry(NoBackoff(), 0)
+    client = kept(redis.Redis.from_url(task.location, protocol=2, retry=never, socket_timeout=task.lease_s))
     life = Life(task.pid, 2 * interval_s)
     next_at = time.monotonic()
     while True:
