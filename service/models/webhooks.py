@@ -43,7 +43,8 @@ class WebhookBody(Body):
     @classmethod
     def _check_graphs(cls, graphs: list[str]) -> list[str]:
         if len(set(graphs)) < len(graphs):
-            raise ColumnFault("names a graph twice")
+            repeated = [row for row, graph in enumerate(graphs) if graphs.count(graph) > 1]
+            raise ColumnFault("names a graph twice", repeated)
         return graphs
 
 

@@ -375,6 +375,8 @@ def test_what_is_named_twice_is_told_with_its_rows(http: httpx.Client) -> None:
     )
     assert refused("POST", "/max-flow", {"sources": vertices}) == ("/sources", [1, 2], [], ["Bert"])
     assert refused("POST", "/pairs", {"among": vertices}) == ("/among", [1, 2], [], ["Bert"])
+    hook = {"url": "https://example.com/", "graphs": ["a", "b", "a"]}
+    assert http.put("/v1/webhooks/h", json=hook).json()["rows"] == [0, 2]
     parts = {"k": 2, "vertices": vertices, "vertex_weight": [1, 1, 1]}
     assert refused("POST", "/partition", parts) == ("/vertices", [1, 2], [], ["Bert"])
 
