@@ -145,10 +145,10 @@ def widths(flow: Pseudoflow) -> Widths:
             count += 1
             both += min(flow.residual[a], flow.residual[r]) > 0
     if count == 0:
-        return Widths(1, False, False)
+        return Widths(1, equal=False, one_way=False)
     in_order = np.sort(sample[:count])
     equal = in_order[count // 20] == in_order[-1 - count // 20]
-    return Widths(int(in_order[count // 10]), bool(equal), both * 10 <= count)
+    return Widths(int(in_order[count // 10]), equal=bool(equal), one_way=both * 10 <= count)
 
 
 @njit(nogil=True, cache=True)

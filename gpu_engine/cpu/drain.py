@@ -119,10 +119,10 @@ def run(
     side: BoolArray,
     behind: bool,
     pushing: float,
-    thin: bool,
-    only: bool,
     limit: float,
     slots: NDArray[np.int64],
+    thin: bool,
+    only: bool,
 ) -> bool:
     """Move all excess from the excesses, or (``behind``) from the deficits; False if cancelled, or not through.
 
@@ -183,7 +183,7 @@ def move_between_neighbours(
     greedy.first_flow(flow, ends, reach, forest.label, slots)
     if ibfs.search(flow, forests, side, MATCHED_SIZES * size, slots):
         return True
-    return slots[CANCEL] == 0 and run(flow, forest, side, begin == BEHIND, 0.0, False, False, limit, slots)
+    return slots[CANCEL] == 0 and run(flow, forest, side, begin == BEHIND, 0.0, limit, slots, thin=False, only=False)
 
 
 @njit(nogil=True, cache=True)
@@ -204,12 +204,12 @@ def move_excess(
     for the deficits, or EITHER.
     """
     size, capacities = len(flow.role) + len(flow.head), widths(flow)
-    attempted = attempt(flow, reach, ends, budget_for(flow, ends, capacities, False), slots)
+    attempted = attempt(flow, reach, ends, budget_for(flow, ends, capacities, repair=False), slots)
     unsettled = attempted.kind == GAVE_UP and slots[CANCEL] == 0
     if attempted.narrow:
         slots[NARROW] = 1
-    elif unsettled and not attempted.fanned and are_few(ends, capacities.narrow, False):
-        if run(flow, forest, side, less_behind(ends, begin), BRIEFLY * size, False, True, np.inf, slots):
+    elif unsettled and not attempted.fanned and are_few(ends, capacities.narrow, repair=False):
+        if run(flow, forest, side, less_behind(ends, begin), BRIEFLY * size, np.inf, slots, thin=False, only=True):
             return True
         if slots[CANCEL] == 0 and ibfs.search(flow, forests, side, MATCHED_SIZES * size, slots):
             return True
@@ -225,7 +225,7 @@ def move_excess(
     if attempted.kind == GAVE_UP:
         pushing = PUSHED_SIZES * size if attempted.narrow else 0.0
         thin = attempted.thin and attempted.narrow
-        return run(flow, forest, side, begins_behind(attempted, begin), pushing, thin, False, np.inf, slots)
+        return run(flow, forest, side, begins_behind(attempted, begin), pushing, np.inf, slots, thin=thin, only=False)
     mark_cut(flow, reach, attempted, side)
     return True
 
@@ -244,7 +244,7 @@ def repair_excess(
 ) -> bool:
     """`move_excess` where most of the flow is there already; ``narrow`` and ``limit`` as in `drain`. False as well if
     it takes too long."""
-    size, budget = len(flow.role) + len(flow.head), budget_for(flow, ends, widths(flow), True)
+    size, budget = len(flow.role) + len(flow.head), budget_for(flow, ends, widths(flow), repair=True)
     if not narrow:
         most = min(budget.limit, limit)
         budget = settled(budget, limit=most, phase=most)
@@ -255,8 +255,8 @@ def repair_excess(
     if slots[CANCEL] != 0:
         return False
     if narrow:
-        return run(flow, forest, side, less_behind(ends, begin), BRIEFLY * size, False, True, limit, slots)
-    return run(flow, forest, side, begins_behind(attempted, begin), 0.0, False, False, limit, slots)
+        return run(flow, forest, side, less_behind(ends, begin), BRIEFLY * size, limit, slots, thin=False, only=True)
+    return run(flow, forest, side, begins_behind(attempted, begin), 0.0, limit, slots, thin=False, only=False)
 
 
 @njit(nogil=True, cache=True)

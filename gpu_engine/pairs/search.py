@@ -65,7 +65,7 @@ def search_pair(
             kind = UNLIMITED
             break
         allowance = Allowance(limit - work, glance=np.inf, one_way=False, parts=0.0, whole=0.0, layers=-1.0)
-        found = meet(flow, reach, ahead, behind, epoch, allowance, bounds, False, slots)
+        found = meet(flow, reach, ahead, behind, epoch, allowance, bounds, bounding=False, slots=slots)
         kind = found.kind
         work += found.work
         if kind == MET:
