@@ -12,7 +12,22 @@ interface Operation {
   responses?: Record<string, Answer>;
 }
 
+/** Formats that stand for a type of TypeScript. */
 const FILE = "file";
+const BIG = "bigint";
+
+/** A schema of a body, which may have a BigInt wherever it has an amount or a list of integers. */
+function sent(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(sent);
+  if (typeof schema !== "object" || schema === null) return schema;
+  const parts = Object.fromEntries(Object.entries(schema).map(([name, part]) => [name, sent(part)]));
+  if (parts.type === "array" && parts.items?.type === "integer") return { ...parts, items: orBig(parts.items) };
+  return parts.$ref === "#/components/schemas/Amount" ? orBig(parts) : parts;
+}
+
+function orBig(schema: object): object {
+  return { anyOf: [schema, { type: "string", format: BIG }] };
+}
 
 /**
  * The document of the API, with the answers that `connect` lets through: JSON where there is JSON, and no 202, since
@@ -20,6 +35,10 @@ const FILE = "file";
  */
 function document(): object {
   const api = JSON.parse(readFileSync("../../docs/openapi.json", "utf8"));
+  const { schemas } = api.components;
+  for (const name of Object.keys(schemas)) {
+    if (/(Body|Operation|Options)$/.test(name)) schemas[name] = sent(schemas[name]);
+  }
   for (const path of Object.values<Record<string, Operation>>(api.paths)) {
     for (const { parameters, requestBody, responses } of Object.values(path)) {
       const { "application/json": columns, ...files } = requestBody?.content ?? {};
@@ -47,6 +66,7 @@ export default defineConfig({
       name: "@hey-api/typescript",
       "~resolvers": {
         string({ $, schema }) {
+          if (schema.format === BIG) return $.type("bigint");
           if (schema.format !== FILE) return undefined;
           return $.type.or($.type("string"), $.type("Uint8Array"), $.type("Blob"));
         },

@@ -4,7 +4,7 @@
  */
 import type { Client } from "./generated/client/index.js";
 import type { GraphEventsData, JobEventsData } from "./generated/types.gen.js";
-import { refuseRounded } from "./numbers.js";
+import { quoted, refuseRounded } from "./numbers.js";
 import { Refused } from "./refused.js";
 import { paused } from "./waiting.js";
 
@@ -48,6 +48,7 @@ async function* told(
   last?: string,
 ): AsyncGenerator<ServiceEvent, void, undefined> {
   const place = { id: headers?.["last-event-id"] ?? undefined };
+  const hasStrings = headers?.Accept?.includes("numbers=string") ?? false;
   let isKnown = false; // the first time a service that is away is an error, later on it may come back
   for (let failures = 0; ; ) {
     try {
@@ -60,7 +61,8 @@ async function* told(
         blocks += 1;
         if (event !== undefined || blocks > 1) failures = 0;
         if (event === undefined) continue;
-        yield event;
+        if (!hasStrings) refuseRounded(event.text, 'headers: { Accept: "text/event-stream; numbers=string" }');
+        yield { id: event.id, event: event.event, data: JSON.parse(quoted(event.text)) };
         if (event.event === last) return;
       }
       throw new TypeError("the events broke off");
@@ -82,7 +84,7 @@ function mayPass(error: unknown): boolean {
 async function* read(
   body: ReadableStream<Uint8Array>,
   place: { id: string | undefined },
-): AsyncGenerator<ServiceEvent | undefined, void, undefined> {
+): AsyncGenerator<Written | undefined, void, undefined> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
   try {
@@ -98,7 +100,10 @@ async function* read(
   }
 }
 
-function parsed(block: string, place: { id: string | undefined }): ServiceEvent | undefined {
+/** An event whose data are text yet. */
+type Written = Omit<ServiceEvent, "data"> & { text: string };
+
+function parsed(block: string, place: { id: string | undefined }): Written | undefined {
   let event = "message";
   const data: string[] = [];
   for (const line of block.split("\n")) {
@@ -108,7 +113,5 @@ function parsed(block: string, place: { id: string | undefined }): ServiceEvent 
     else if (field === "data") data.push(value);
   }
   if (data.length === 0) return undefined;
-  const text = data.join("\n");
-  refuseRounded(text, 'headers: { Accept: "text/event-stream; numbers=string" }');
-  return { id: place.id, event, data: JSON.parse(text) };
+  return { id: place.id, event, text: data.join("\n") };
 }

@@ -12,7 +12,7 @@
 import { type Client, createClient } from "./generated/client/index.js";
 import { getJob, getJobResult } from "./generated/sdk.gen.js";
 import type { ProblemInfo } from "./generated/types.gen.js";
-import { refuseRounded, written } from "./numbers.js";
+import { quoted, refuseRounded, written } from "./numbers.js";
 import { Refused } from "./refused.js";
 import { paused } from "./waiting.js";
 
@@ -35,7 +35,8 @@ export interface Connection {
  * service refuses, and `RangeError` for an answer with a number that JavaScript would round: ask for that one
  * with `headers: strings`. One that is asked with `headers: { Prefer: "respond-async" }` is not waited for: `finished`
  * takes its `response`. A body that is text, bytes or a Blob is sent as it is: a file, whose kind `Content-Type` says. Of
- * any other body `Infinity` is sent as `"inf"`, and a number that JavaScript may have rounded is a `RangeError`.
+ * any other body `Infinity` is sent as `"inf"`, a BigInt as the number it is, and a number that JavaScript may have
+ * rounded is a `RangeError`.
  */
 export function connect({ url, apiKey, fetch: ownFetch }: Connection): Client {
   const headers = apiKey ? { Authorization: `Bearer ${apiKey}` } : {};
@@ -54,10 +55,11 @@ export function connect({ url, apiKey, fetch: ownFetch }: Connection): Client {
     if (answer.ok && type.startsWith("text/html") && !accept(request).includes("text/html")) {
       throw new Refused("unexpected_answer", answer.status, undefined, "a page answers in place of the service");
     }
-    if (answer.ok && type.startsWith("application/json") && !type.includes("numbers=string")) {
-      refuseRounded(await answer.clone().text());
-    }
-    return answer;
+    if (!answer.ok || !type.startsWith("application/json")) return answer;
+    const text = await answer.clone().text();
+    if (!type.includes("numbers=string")) refuseRounded(text);
+    const exact = quoted(text);
+    return exact === text ? answer : new Response(exact, answer);
   });
   client.interceptors.error.use((error, response) => {
     const problem = isProblem(error) ? error : undefined;
@@ -92,7 +94,10 @@ function retryAfterS(response: Response | undefined): number | undefined {
   return /^\d+(\.\d+)?$/.test(said) ? Number(said) : undefined;
 }
 
-/** Headers that ask for each amount as a string, whatever its size: as BigInt takes it if the graph has no decimals. */
+/**
+ * Headers that ask for each amount as a string, whatever its size: as BigInt takes it if the graph has no decimals. Names
+ * of vertices and edges that JavaScript would round are strings as well.
+ */
 export const strings = { Accept: "application/json; numbers=string" } as const;
 
 /**

@@ -146,6 +146,24 @@ test("so are those that are sent, while Infinity is an amount without limit", as
   assert.deepEqual(data.capacity, ["inf", 0, 7, 0]);
 });
 
+test("names that JavaScript would round, such as cells of H3, come whole as strings and are sent as BigInt", async () => {
+  const cells = [617700169958293503n, 617700169958293505n, 5n];
+  const columns = { tail: cells.slice(0, 2), head: cells.slice(1), capacity: [3, 2n], vertex_labels: cells };
+  await putGraph({ client, path, body: { ...columns, edge_ids: [2n ** 53n + 1n, 2] } });
+  const between = { sources: [cells[0]!], sinks: [5] };
+  await assert.rejects(getCapacities({ client, path }), RangeError);
+  const { data: page } = await getCapacities({ client, path, headers: { ...strings } });
+  assert.deepEqual([page.tail, page.edge_ids], [cells.slice(0, 2).map(String), ["9007199254740993", 2]]);
+  const edges = page.edge_ids.map(BigInt);
+  await patchCapacities({ client, path, body: { edges, set: [7, 4] } });
+  assert.equal((await maxFlow({ client, path, body: between })).data.value, 4);
+  const told = 'event: x\ndata: {"edges": [9007199254740993], "value": "1"}\nid: 1\n\n';
+  const large = connect({ url, fetch: async () => new Response(told) });
+  const headers = { Accept: "text/event-stream; numbers=string" };
+  const { value: event } = await graphEvents({ client: large, path, headers }).next();
+  assert.deepEqual(event?.data, { edges: ["9007199254740993"], value: "1" });
+});
+
 test("so are amounts with decimals of more digits than JavaScript keeps", async () => {
   const long = "500000000.123456789";
   await load([long, 0, long, 0]);
