@@ -46,3 +46,11 @@ def test_it_is_built_and_speaks_to_the_service(service_url: str, tmp_path: Path)
         ["node", "--input-type=module", "--eval", asked], cwd=program, capture_output=True, text=True, check=True
     )
     assert done.stdout == "function function\n"
+    (program / "package.json").write_text('{"type": "module"}')
+    (program / "asked.ts").write_text((CLIENT / "README.md").read_text().split("```ts\n")[1].split("```")[0])
+    strict = ["--strict", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess", "--target", "es2022"]
+    modules = ["--module", "nodenext", "--types", "node", "--typeRoots", str(folder / "node_modules" / "@types")]
+    tsc = folder / "node_modules" / ".bin" / "tsc"
+    command = [tsc, *strict, *modules, "asked.ts"]
+    done = subprocess.run(command, cwd=program, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

@@ -18,8 +18,8 @@ export interface ServiceEvent {
 type Told<Data extends { path: Record<string, string>; headers?: Record<string, unknown> }> = {
   client: Client;
   path: Data["path"];
-  headers?: Data["headers"] & { Accept?: string };
-  signal?: AbortSignal;
+  headers?: (Data["headers"] & { Accept?: string | undefined }) | undefined;
+  signal?: AbortSignal | undefined;
 };
 
 /**

@@ -25,9 +25,9 @@ export interface Connection {
   /** Where the service listens. */
   url: string;
   /** Shown with each request; an empty one is none. */
-  apiKey?: string;
+  apiKey?: string | undefined;
   /** In place of the platform's. */
-  fetch?: typeof fetch;
+  fetch?: typeof fetch | undefined;
 }
 
 /**
