@@ -34,6 +34,13 @@ def test_an_amount_is_sent_exactly(amount: object, text: str) -> None:
     assert dumps([amount, 1]) == f"[{text},1]"
 
 
+def test_long_doubles_mean_their_shortest_decimals() -> None:
+    assert dumps(np.array(["0.1", "2.5", "inf"], dtype=np.longdouble)) == '[0.1,2.5,"inf"]'
+    assert dumps(np.longdouble("0.1")) == "0.1"
+    with pytest.raises(InvalidInput, match="cannot send ndarray"):
+        dumps(np.array([1j], dtype=np.clongdouble))
+
+
 def test_float32_columns_mean_their_shortest_decimals() -> None:
     assert dumps(np.array([0.1, 2.5], dtype=np.float32)) == "[0.1,2.5]"
 

@@ -53,7 +53,9 @@ def dumps(value: object) -> str:
         case np.ndarray() | np.floating() if value.dtype in NARROW:
             # 0.1 in float32 is meant as 0.1, not as 0.10000000149011612.
             return dumps(np.asarray(value).astype(str).astype(np.float64).tolist())
-        case np.ndarray() | np.generic():
+        case np.floating() if value.dtype == np.longdouble:  # tolist() leaves these as they are
+            return literal(Decimal(str(value)))
+        case np.ndarray() | np.generic() if value.dtype != np.clongdouble:
             return dumps(value.tolist())
         case list() | tuple() if set(map(type, value)) <= {int, str}:
             return json.dumps(value, separators=(",", ":"))
