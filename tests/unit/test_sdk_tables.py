@@ -3,14 +3,14 @@
 import io
 import json
 import math
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import networkx as nx
 import numpy as np
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-from headrace import InvalidInput
+from headrace import Amounts, GraphColumns, Ids, InvalidInput, Series, Terminals
 from headrace._bodies import Body, graph_body
 
 from gpu_engine.formats.arrow import read_tables, write_arrow
@@ -176,3 +176,11 @@ def test_what_a_graph_says_itself_is_not_said_twice(graph: Any, columns: Any, to
 def test_what_agrees_with_the_graph_may_be_said() -> None:
     graph = nx.DiGraph([(0, 1, {"capacity": 1})])
     assert as_npz(graph_body(graph, {"undirected": False, "n_vertices": 2}))["n_vertices"] == 2
+
+
+def test_types_know_that_a_series_may_go_wherever_a_column_may() -> None:
+    columns = get_type_hints(GraphColumns)
+    lists = [name for name, taken in columns.items() if any("Sequence" in str(each) for each in get_args(taken))]
+    assert len(lists) == 11
+    for taken in (Amounts, Ids, Terminals, *(columns[name] for name in lists)):
+        assert Series in get_args(taken)

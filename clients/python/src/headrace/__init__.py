@@ -9,7 +9,7 @@ with Client("http://127.0.0.1:8080") as hr:
 ```
 """
 
-from headrace._amounts import Amount, Amounts, Exact
+from headrace._amounts import Amount, Amounts, Exact, Series
 from headrace._async_client import AsyncClient
 from headrace._async_graph import AsyncGraph
 from headrace._async_job import AsyncJob
@@ -230,6 +230,7 @@ __all__ = [
     "RowStream",
     "Scenario",
     "Segment",
+    "Series",
     "ServiceStatus",
     "Side",
     "Snapshot",

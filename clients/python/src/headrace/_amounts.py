@@ -7,10 +7,10 @@ Received: a whole number is an int, any other a Decimal, "inf" is `Decimal("Infi
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from numbers import Number
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,16 @@ Amount: TypeAlias = int | float | Decimal
 Exact: TypeAlias = int | Decimal
 """What comes back; never rounded."""
 
-Amounts: TypeAlias = Amount | Sequence[Amount] | NDArray[Any]
+
+class Series(Protocol):
+    """A column of pandas, Polars or Arrow. It counts by position."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def to_numpy(self) -> Any: ...
+
+
+Amounts: TypeAlias = Amount | Sequence[Amount] | NDArray[Any] | Series
 """One amount for all rows, or one for each."""
 
 INFINITY = Decimal("Infinity")
@@ -88,7 +97,7 @@ def exact(value: Any) -> Exact:
 
 def amount_column(
     amounts: Amounts, n_rows: int, name: str, of: tuple[str, ...] = ("edge",)
-) -> Sequence[Amount] | NDArray[Any]:
+) -> Sequence[Amount] | NDArray[Any] | Series:
     """One amount per row. Raises `InvalidInput` when the column has another length than there are rows."""
     if isinstance(amounts, int | float | Decimal | Number | np.generic):  # one that is no amount is refused by `dumps`
         return [amounts] * n_rows

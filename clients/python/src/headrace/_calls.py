@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from headrace import _records as records
 from headrace import _results as results
-from headrace._amounts import Amount, Amounts, amount_column
+from headrace._amounts import Amount, Amounts, Series, amount_column
 from headrace._bodies import Body, graph_body, graph_params, json_body
 from headrace._bottlenecks import Bottlenecks
 from headrace._columns import GraphColumns, as_column
@@ -33,8 +33,8 @@ GraphFormat: TypeAlias = Literal["npz", "arrow", "dimacs", "dimacs-min"]
 """Files that hold a whole graph; DIMACS has neither names nor decimals, undirected or closed edges, and costs only as
 `dimacs-min`."""
 MatchingField: TypeAlias = Literal["size", "matching", "cover"]
-Ids: TypeAlias = Sequence[EdgeId] | NDArray[Any]
-Terminals: TypeAlias = Vertex | Sequence[Vertex] | Set[Vertex] | NDArray[Any]
+Ids: TypeAlias = Sequence[EdgeId] | NDArray[Any] | Series
+Terminals: TypeAlias = Vertex | Sequence[Vertex] | Set[Vertex] | NDArray[Any] | Series
 """One vertex or many."""
 Caps: TypeAlias = Amounts | Mapping[Vertex, Amount]
 """One amount for all terminals, a column with one for each, or amounts by vertex."""

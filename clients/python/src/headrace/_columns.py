@@ -9,13 +9,13 @@ from typing import Any, TypeAlias, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from headrace._amounts import Amount
+from headrace._amounts import Amount, Series
 from headrace._errors import InvalidInput
 from headrace._places import places, places_of_nodes
 from headrace._results import EdgeId, Vertex
 from headrace._tables import of_table
 
-Column: TypeAlias = Sequence[Any] | NDArray[Any]
+Column: TypeAlias = Sequence[Any] | NDArray[Any] | Series
 
 OWN = ("tail", "head", "n_vertices", "undirected", "vertex_labels")
 """What a graph of another library says of itself."""
@@ -34,41 +34,41 @@ class GraphColumns(TypedDict, total=False):
     `vertex_labels`, what names vertices are indices of these.
     """
 
-    tail: Sequence[Vertex] | NDArray[Any] | str
+    tail: Sequence[Vertex] | NDArray[Any] | Series | str
     """Vertex indices or labels, m rows."""
-    head: Sequence[Vertex] | NDArray[Any] | str
-    capacity: Sequence[Amount] | NDArray[Any] | str
+    head: Sequence[Vertex] | NDArray[Any] | Series | str
+    capacity: Sequence[Amount] | NDArray[Any] | Series | str
     """m amounts; `math.inf` never limits. With a NetworkX graph: the edge attribute, "capacity" by default."""
     n_vertices: int | None
     """One more than the largest index by default; not needed with labels."""
-    undirected: bool | Sequence[bool] | NDArray[np.bool_] | str | None
+    undirected: bool | Sequence[bool] | NDArray[np.bool_] | Series | str | None
     """Whether all edges, or which, carry flow either way."""
-    closed: Sequence[bool] | NDArray[np.bool_] | str | None
+    closed: Sequence[bool] | NDArray[np.bool_] | Series | str | None
     """Which edges let nothing through until they are reopened."""
-    edge_ids: Sequence[EdgeId] | NDArray[Any] | str | None
+    edge_ids: Sequence[EdgeId] | NDArray[Any] | Series | str | None
     """Your ids, unique; the row numbers by default."""
-    vertex_labels: Sequence[Vertex] | NDArray[Any] | None
+    vertex_labels: Sequence[Vertex] | NDArray[Any] | Series | None
     """Your names of all vertices, integers or strings; tail and head then hold names."""
     decimals: int | None
     """Places all amounts are kept to; by default the fewest that hold every capacity exactly."""
     rounding: str | None
     """What becomes of a capacity with more places: "error" (default), "nearest", "down" or "up"; needs `decimals`."""
-    cost: Sequence[Amount] | NDArray[Any] | str | None
+    cost: Sequence[Amount] | NDArray[Any] | Series | str | None
     """What a unit of flow costs on each edge, for `min_cost_flow`; negative on directed edges alone. With a NetworkX
     graph: the edge attribute, by default none; an edge without it costs 0."""
     cost_decimals: int | None
     """Places that costs are kept to; by default the fewest that hold every cost exactly."""
-    lower: Sequence[Amount] | NDArray[Any] | str | None
+    lower: Sequence[Amount] | NDArray[Any] | Series | str | None
     """What each edge carries at least, for `circulation`, in the places of the capacities; of directed edges alone,
     unless 0. With a NetworkX graph: the edge attribute, by default none; an edge without it has 0."""
     vertex_capacities: Mapping[Any, Amount] | str | None
     """What may pass a vertex, inflow plus own supply: amounts by vertex, `math.inf` for one that is to get a limit by
     `patch(vertices=...)` later. Other vertices never have one. With a NetworkX or igraph graph it may be the name of
     the attribute that such vertices have."""
-    x: Sequence[float] | NDArray[Any] | str | None
+    x: Sequence[float] | NDArray[Any] | Series | str | None
     """Where each vertex lies, with `y`: as many as there are vertices, in the order of `vertex_labels`. With a NetworkX
     graph: the attribute of its nodes; by default "x" and "y" if all nodes have them and the graph has a `crs`."""
-    y: Sequence[float] | NDArray[Any] | str | None
+    y: Sequence[float] | NDArray[Any] | Series | str | None
     crs: str | None
     """What x and y are: "EPSG:4326", longitude and latitude, by default; at most 64 characters."""
     source: Vertex | None

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self, TypeAlias, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from headrace._amounts import Amounts, amount_column
+from headrace._amounts import Amounts, Series, amount_column
 from headrace._bodies import json_body
 from headrace._calls import Call, Ids, Rounding, _if_match, graph_path
 from headrace._columns import as_column
@@ -22,7 +22,7 @@ OWN = (
     *("delete", "delete_vertices", "x", "y", "timeout_s"),
 )
 
-Floats: TypeAlias = Sequence[float] | NDArray[Any]
+Floats: TypeAlias = Sequence[float] | NDArray[Any] | Series
 
 
 class StructureOptions(TypedDict, total=False):
@@ -53,7 +53,7 @@ class NewEdges:
     """Where the edges of the graph have costs."""
     lower: Amounts | None = None
     """What they carry at least in a circulation; 0 if it is not said."""
-    undirected: bool | Sequence[bool] | NDArray[np.bool_] = False
+    undirected: bool | Sequence[bool] | NDArray[np.bool_] | Series = False
 
     def as_json(self) -> dict[str, object]:
         for name in ("tail", "head", "edge_ids"):
