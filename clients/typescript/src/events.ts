@@ -57,7 +57,7 @@ async function* told(
       if (response.status === 204 || response.body === null) return;
       isKnown = true;
       let blocks = 0; // the first says where the events begin, another one that the connection has lasted
-      for await (const event of read(response.body, place)) {
+      for await (const event of read(response.body, place, options.signal)) {
         blocks += 1;
         if (event !== undefined || blocks > 1) failures = 0;
         if (event === undefined) continue;
@@ -80,22 +80,30 @@ function mayPass(error: unknown): boolean {
   return error instanceof TypeError || (error instanceof Refused && (error.status === 429 || error.status === 503));
 }
 
-/** What each block of lines is: an event, or `undefined`. `place` is behind the blocks that are whole. */
+/**
+ * What each block of lines is: an event, or `undefined`. `place` is behind the blocks that are whole. It listens to
+ * `signal` itself: Node forgets that of a request once it has collected the request, however long its body is read.
+ */
 async function* read(
   body: ReadableStream<Uint8Array>,
   place: { id: string | undefined },
+  signal: AbortSignal | undefined,
 ): AsyncGenerator<Written | undefined, void, undefined> {
   const reader = body.getReader();
+  const aborted = () => void reader.cancel().catch(() => {});
+  signal?.addEventListener("abort", aborted);
   const decoder = new TextDecoder();
   try {
     for (let text = ""; ; ) {
       const { done, value } = await reader.read();
+      signal?.throwIfAborted();
       if (done) return;
       const blocks = (text + decoder.decode(value, { stream: true })).split("\n\n");
       text = blocks.pop() ?? "";
       for (const block of blocks) yield parsed(block, place);
     }
   } finally {
+    signal?.removeEventListener("abort", aborted);
     await reader.cancel().catch(() => {}); // else the connection stays open; one that is lost cannot be cancelled
   }
 }

@@ -1,6 +1,9 @@
 /** Against the service at HEADRACE_URL. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setTimeout as passed } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 
 import {
   connect,
@@ -90,6 +93,25 @@ test("events have types, and a loop that is broken off ends their connection", a
   let last: ServiceEvent | undefined;
   for await (const event of jobEvents({ client, path: { job_id } })) last = event;
   assert.deepEqual([last?.event, last?.data.status], ["done", "succeeded"]);
+});
+
+test("signal ends events however long they have been read", async () => {
+  await load();
+  setFlagsFromString("--expose-gc");
+  const collect: () => void = runInNewContext("gc");
+  const abort = new AbortController();
+  const headers = { "last-event-id": "0", Accept: "text/event-stream; numbers=string" };
+  const events = graphEvents({ client, path, headers, signal: abort.signal });
+  await events.next();
+  const end = assert.rejects(async () => {
+    for await (const _ of events);
+  }, /enough/);
+  for (let i = 0; i < 10; i++) {
+    collect();
+    await passed(10);
+  }
+  abort.abort(new Error("enough"));
+  await Promise.race([end, passed(5000).then(() => assert.fail("they go on"))]);
 });
 
 test("events that are refused are an error, and so are numbers that JavaScript would round", async () => {
