@@ -34,7 +34,7 @@ def test_it_is_built_and_speaks_to_the_service(service_url: str, tmp_path: Path)
     npm(folder, "run", "build")
     said = npm(folder, "test", HEADRACE_URL=service_url)
     assert "# fail 0" in said
-    assert "# pass 22" in said
+    assert "# pass 23" in said
     shutil.rmtree(folder / "dist")  # what is packed is built for it
     npm(folder, "pack")
     (packed,) = folder.glob("*.tgz")

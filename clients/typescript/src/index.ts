@@ -45,7 +45,11 @@ export function connect({ url, apiKey, fetch: ownFetch }: Connection): Client {
     throwOnError: true,
     headers,
     bodySerializer: (body) => (isFile(body) ? body : written(body)),
-    requestValidator: async (request) => refuseNames((request as { path?: Record<string, unknown> }).path ?? {}),
+    requestValidator: async (request) => {
+      const asked = request as { path?: Record<string, unknown>; client?: Client };
+      delete asked.client; // else it is an option of `Request`, where Deno has one of this name
+      refuseNames(asked.path ?? {});
+    },
     ...(ownFetch === undefined ? {} : { fetch: ownFetch }),
   });
   client.interceptors.response.use(async (response, request) => {

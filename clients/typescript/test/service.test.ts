@@ -256,6 +256,19 @@ test("a page in place of an answer is an error", async () => {
   }
 });
 
+test("a request is made without `client`, which Deno takes for its own", async () => {
+  const Platform = globalThis.Request;
+  globalThis.Request = class extends Platform {
+    constructor(url: string, options: RequestInit) {
+      assert.ok(!("client" in options));
+      super(url, options);
+    }
+  } as typeof Request;
+  await load().finally(() => {
+    globalThis.Request = Platform;
+  });
+});
+
 test("an empty key is none", async () => {
   const asked: (string | null)[] = [];
   const answer = async (request: Request): Promise<Response> => {
