@@ -98,7 +98,8 @@ class Worker:
             self._lanes.is_crowded,
             lambda: self._consumer.tasks(),
         )
-        self._intake = Intake(self.graphs, Handover(self._redis, keys, name), self._defer, self._are_all_there)
+        handover = Handover(self._redis, keys, name)
+        self._intake = Intake(self.graphs, handover, self._defer, self._are_all_there, settings.threads)
         self._consumer = Consumer(
             self._redis,
             keys,

@@ -325,10 +325,10 @@ def test_a_small_graph_is_restored_beside_large_ones(
     client.close()
     go, restore = threading.Event(), Graphs.restore
 
-    def slowly(graphs: Graphs, name: str) -> None:
+    def slowly(graphs: Graphs, name: str, *, displaces: bool = True) -> None:
         if name in large:
             go.wait(PATIENCE_S)
-        restore(graphs, name)
+        restore(graphs, name, displaces=displaces)
 
     monkeypatch.setattr(Graphs, "restore", slowly)
     try:
@@ -340,6 +340,39 @@ def test_a_small_graph_is_restored_beside_large_ones(
         go.set()
     caller.wait_ready()
     assert caller.value("large 2", sources=[0], sinks=[8]) > 0
+
+
+def test_a_question_does_not_wait_for_all_graphs_that_are_restored(
+    caller: Caller, start_worker: StartWorker, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty thousand of them took half a minute after a restart, and another worker's graphs waited as well."""
+    worker = start_worker(threads=1)
+    caller.wait_ready()
+    names = [f"g{number}" for number in range(2 * (OVERRUNS + SPARE))]
+    for name in names:
+        caller.load(name, grid(rows=3, columns=3, seed=1))
+    worker.stop()
+    wait_released(settings)
+    begun: list[str] = []
+    go, restore = threading.Event(), Graphs.restore
+
+    def slowly(graphs: Graphs, name: str, *, displaces: bool = True) -> None:
+        begun.append(name)
+        go.wait(PATIENCE_S)
+        restore(graphs, name, displaces=displaces)
+
+    monkeypatch.setattr(Graphs, "restore", slowly)
+    try:
+        start_worker(threads=1)
+        assert eventually(lambda: len(begun) > SPARE)
+        time.sleep(2 * SHORT_S)
+        (asked, *_) = [name for name in names if name not in begun]
+        assert caller.value(asked, sources=[0], sinks=[8]) > 0
+        assert not go.is_set()
+        assert asked not in begun
+    finally:
+        go.set()
+    caller.wait_ready()
 
 
 def held_back(

@@ -1,5 +1,6 @@
 """How graphs come into a worker's memory before anybody asks for them: its own when it starts, those of a worker that
-is away, and those that another one hands over. Each is read in its graph's lane, so commands for it wait behind that.
+is away, and those that another one hands over. Each is read in its graph's lane, and of many a few at a time: a command
+of one that is not there yet brings it itself.
 """
 
 import threading
@@ -15,7 +16,9 @@ from gpu_engine.errors import EngineError
 from service.errors import ServiceError
 from service.store.handover import Handover
 from service.worker.graphs import Graphs
+from service.worker.membership.gradually import Gradually
 from service.worker.running.costs import RESTORE_S_PER_BYTE
+from service.worker.running.lanes import SPARE
 from service.worker.running.task import Forward
 
 AT_ONCE_S: Final = 0.0
@@ -35,12 +38,15 @@ class Intake:
         handover: Handover,
         defer: Callable[[str, Callable[[], None], float], None],
         on_all: Callable[[], None],
+        threads: int,
     ) -> None:
         """`defer` queues work in a graph's lane, with the seconds that it is expected to take, or raises RuntimeError
-        if no thread can be started. `on_all` is called when all graphs of the start are there."""
+        if no thread can be started. `on_all` is called when all graphs of the start are there. `threads` is how much
+        long work the lanes do side by side."""
         self._graphs = graphs
         self._handover = handover
         self._defer = defer
+        self._gradually = Gradually(defer, threads + SPARE)
         self._on_all = on_all
         self._to_restore = 0
         self._lock = threading.Lock()
@@ -49,13 +55,14 @@ class Intake:
         """Restore the worker's own graphs, each with its bytes in memory."""
         self._to_restore = len(sizes) + 1
         for name, n_bytes in sizes.items():
-            self._defer(name, partial(self._restore_own, name), RESTORE_S_PER_BYTE * n_bytes)
+            self._gradually.put(name, partial(self._restore_own, name), RESTORE_S_PER_BYTE * n_bytes)
         self._one_restored()
 
     def take_over(self, names: list[str]) -> None:
         """Restore the graphs of a worker that is away, where they displace no others."""
         for name, n_bytes in self._graphs.sizes(names).items():
-            self._defer(name, partial(self._restore, name, displaces=False), RESTORE_S_PER_BYTE * n_bytes)
+            restore = partial(self._restore, name, displaces=False)
+            self._gradually.put(name, restore, RESTORE_S_PER_BYTE * n_bytes)
 
     def handed_over(self, name: str, reply: str) -> None:
         """Restore a graph that another worker has handed over, before anybody asks for it, and tell that worker."""
