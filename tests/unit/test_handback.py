@@ -19,6 +19,8 @@ from service.worker.membership.handback import (
     FORGOTTEN_S,
     GIVEN_AT_ONCE,
     LONGEST_STEADY_S,
+    SMALL_BYTES,
+    SMALL_GIVEN_AT_ONCE,
     Absences,
     HandBack,
     is_steady,
@@ -233,12 +235,25 @@ def test_a_graph_alone_goes_back_too(house: House) -> None:
 
 
 def test_no_more_than_fits_and_a_few_at_once(house: House) -> None:
+    size = SMALL_BYTES // 2
     for number in range(10):
-        house.graph(f"g{number}", "w1", 10, home="w0")
+        house.graph(f"g{number}", "w1", size, home="w0")
     house.busy = {"g0", "g1"}
+    house.worker("w0", budget_bytes=8 << 30)
     assert house.check("w1") == [f"g{number}" for number in range(2, 2 + GIVEN_AT_ONCE)]
-    house.worker("w0", budget_bytes=25)
+    house.worker("w0", budget_bytes=5 * size // 2)
     assert len(house.check("w1")) == 2
+
+
+def test_of_small_graphs_many_go_back_at_once(house: House) -> None:
+    """Four with each heartbeat, ten thousand of them took an hour and a half."""
+    for number in range(SMALL_GIVEN_AT_ONCE + 1):
+        house.graph(f"g{number}", "w1", 400, home="w0")
+    house.worker("w0", budget_bytes=8 << 30)
+    assert len(house.check("w1")) == SMALL_GIVEN_AT_ONCE
+    house.graph("large", "w1", SMALL_BYTES, home="w0")
+    assert len(house.check("w1")) == GIVEN_AT_ONCE
+    assert house.given[0] == ("large", "w0")
 
 
 @pytest.mark.parametrize("more", [{"ready": False}, {"ready_since": 990.0}])

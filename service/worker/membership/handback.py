@@ -27,6 +27,11 @@ PLENTY: Final = 0.25
 GIVEN_AT_ONCE: Final = 4
 """Graphs that go back with each heartbeat: the other worker reads each from Redis, and has other work as well."""
 
+SMALL_GIVEN_AT_ONCE: Final = 64
+SMALL_BYTES: Final = 1 << 20
+"""So many go back instead as long as all of them together hold no more: four at a time, ten thousand small graphs were
+on their way for hours, and were all added up with each heartbeat."""
+
 IDLE_LEASES: Final = 2
 """How many leases pass before the next look when nothing could be given back."""
 
@@ -88,15 +93,17 @@ class HandBack:
         if not homes:
             return
         loads = self._ownership.loads()
-        here, left = loads.of_worker.get(self._worker, 0), GIVEN_AT_ONCE
+        here, given, given_bytes = loads.of_worker.get(self._worker, 0), 0, 0
         there = {home: loads.of_worker.get(home, 0) for home in homes}
         for name in sorted(away, key=lambda name: -loads.of_graph.get(name, 0)):
             home, size = away[name], loads.of_graph.get(name, 0)
             fits = home in homes and there[home] + size <= min(max(here, PLENTY * homes[home]), homes[home])
-            if left and fits and self._is_idle(name):
+            are_small = given < SMALL_GIVEN_AT_ONCE and given_bytes + size <= SMALL_BYTES
+            if (given < GIVEN_AT_ONCE or are_small) and fits and self._is_idle(name):
                 self._give(name, home)
-                here, there[home], left = here - size, there[home] + size, left - 1
-        if left == GIVEN_AT_ONCE:  # as balanced as it can be, or busy: no need to add up all graphs with each heartbeat
+                here, there[home] = here - size, there[home] + size
+                given, given_bytes = given + 1, given_bytes + size
+        if given == 0:  # as balanced as it can be, or busy: no need to add up all graphs with each heartbeat
             self._next_at = time.monotonic() + IDLE_LEASES * self._lease_s
 
     def _room_at(self, home: str) -> int | None:
