@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -105,3 +105,11 @@ class Child:
             self.process.kill()
             self.process.wait()
         self.process = None
+
+
+def stop_together(children: Sequence[Child]) -> None:
+    """Stop them side by side, each within its time."""
+    for child in children:
+        child.tell_to_stop()
+    for child in children:
+        child.stop()

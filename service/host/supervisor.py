@@ -21,7 +21,7 @@ import structlog
 from service.connections.certificate import load_certificate
 from service.errors import DATA_GONE
 from service.host import redis_server
-from service.host.children import Child, Popen, spawn_options
+from service.host.children import Child, Popen, spawn_options, stop_together
 from service.host.data_dir import Kept, Lock, locked
 from service.host.ending import end_by_signals
 from service.host.files import take_files
@@ -112,16 +112,18 @@ def _serve(
             kept, tell = partial(_kept, settings), partial(lock.write, url=url)
             _watch(children, url, stop, announce, kept, lambda gone: tell(data_gone=gone))
         finally:
-            for api in children[-len(listeners) :]:  # side by side, since each lets open requests finish
-                api.tell_to_stop()
-            for child in reversed(children):
-                child.stop()
+            first_api = len(children) - len(listeners)
+            first_worker = first_api - len(workers)
+            stop_together(children[first_api:])  # each lets open requests finish, by the workers
+            stop_together(children[first_worker:first_api])  # else those that are left would take graphs over
+            stop_together(children[:first_worker])
 
 
 def _children(
     settings: Settings, workers: Sequence[WorkerPlan], lock: Lock, listeners: Sequence[socket.socket]
 ) -> Sequence[Child]:
-    """In the order of starting; they are stopped the other way round."""
+    """In the order of starting: Redis if it is ours, the workers, the API processes. They are stopped the other way
+    round."""
     environment = environment_of(settings)
 
     def python(

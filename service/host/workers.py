@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from service.host.children import Child, Popen, spawn_options
+from service.host.children import Child, Popen, spawn_options, stop_together
 from service.host.ending import end_by_signals
 from service.host.files import take_files
 from service.host.gpus import WorkerPlan, plan
@@ -49,10 +49,7 @@ def work(settings: Settings, name: str) -> None:
             for child in children:
                 child.keep_alive()
     finally:
-        for child in children:  # all at once: each gives its graphs to those that stay
-            child.tell_to_stop()
-        for child in children:
-            child.stop()
+        stop_together(children)  # each gives its graphs to those that stay
 
 
 def _start(settings: Settings, worker: WorkerPlan) -> Callable[[], Popen]:
