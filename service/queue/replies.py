@@ -15,7 +15,7 @@ import redis.asyncio
 import structlog
 
 from service.protocol import Problem, Reply, Status
-from service.store.jobs.events import BLOCK_MS, LOST
+from service.store.jobs.events import BLOCK_MS, FROM_THE_BEGINNING, LOST, in_order
 from service.store.jobs.reading import Jobs
 from service.store.jobs.record import Row, has_reply, read_reply, replied_job
 from service.store.keys import Keys
@@ -120,7 +120,7 @@ class Replies:
     async def _read(self) -> None:
         """Resolve futures as replies come in. After an absence of Redis, and now and then (the client itself sits
         out short absences), look into the jobs themselves."""
-        last, caught_up_at = "0", time.monotonic()
+        last, caught_up_at = FROM_THE_BEGINNING, time.monotonic()
         while True:
             try:
                 if time.monotonic() - caught_up_at > BLOCK_MS / 1000:
@@ -130,9 +130,20 @@ class Replies:
                 for entry_id, fields in answer[0][1] if answer else []:
                     last = entry_id.decode()
                     self._resolve(replied_job(fields), fields)
+                if not answer and await self._is_anew(last):
+                    last = FROM_THE_BEGINNING
             except redis.RedisError:
                 caught_up_at = float("-inf")  # until it succeeds: an xread that does says nothing of what was missed
                 await asyncio.sleep(RETRY_S)
+
+    async def _is_anew(self, last: str) -> bool:
+        """Whether the stream was begun anew since `last` was read, so that what comes may never be behind that.
+
+        Streams number their entries by the clock, and that of an idle process expires: once the clock was set back in
+        between, or Redis was lost and is on another machine, all that comes is before what was read.
+        """
+        newest = await self._redis.xrevrange(self._stream, count=1)
+        return not newest or in_order(newest[0][0].decode()) < in_order(last)
 
     async def catch_up(self) -> None:
         """Replies that came while Redis was away, and commands it lost together with all that followed them."""

@@ -53,6 +53,20 @@ def test_a_reply_that_cannot_be_read_ends_its_own_job_only(
     assert (failed.status, failed.problem.code) == (Status.FAILED, "internal_error")
 
 
+def test_replies_are_heard_once_their_stream_was_begun_anew_by_a_clock_that_is_behind(
+    caller: Caller, client: Any, keys: Keys
+) -> None:
+    """It expires while nobody asks for anything. Each answer came two seconds late, until the clock was where it had
+    been."""
+    replies = keys.replies(caller.dispatcher.id)
+    for entry_id in ("9999999999999-0", "*"):
+        job = caller.submit(Kind.PATCH, "g", ADD_1)
+        said = Reply(id=job, status=Status.SUCCEEDED).model_dump_json()
+        client.xadd(replies, {"id": job, "reply": said}, id=entry_id)
+        assert caller.run(caller.dispatcher.wait(job, 10)) is not None, entry_id
+        client.unlink(replies)
+
+
 def test_what_was_missed_is_asked_for_together(
     caller: Caller, client: Any, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,7 +63,7 @@ class Events:
             raise ServiceError("unknown_job", f"there is no job {job_id}")
         if last == FROM_NOW:
             last = subscribed.decode()
-        if _entry(last) > _entry(subscribed.decode()) or max(_entry(last)) > MAX_ENTRY_NUMBER:
+        if in_order(last) > in_order(subscribed.decode()) or max(in_order(last)) > MAX_ENTRY_NUMBER:
             last = FROM_THE_BEGINNING  # of another stream, or one that Redis lost: what comes would never be after it
         ended = Status(status.decode()) in TERMINAL_STATUSES
         while True:
@@ -91,13 +91,13 @@ class Events:
         What `follow` tells of a job that was over before anybody listened has the id of a subscription, which nothing
         else is told under. Of an end whose id is not kept any more nobody knows: it is told again, under a new id.
         """
-        if max(_entry(event_id)) > MAX_ENTRY_NUMBER:
+        if max(in_order(event_id)) > MAX_ENTRY_NUMBER:
             return False
         found = await self._redis.xrange(self._keys.events(job_id), event_id, event_id, 1)
         return any(entry.decode() == event_id and fields[b"event"] in ENDS for entry, fields in found)
 
 
-def _entry(entry_id: str) -> tuple[int, int]:
+def in_order(entry_id: str) -> tuple[int, int]:
     """The id of a stream entry as a pair of numbers, which compare in the order of the stream."""
     milliseconds, _, sequence = entry_id.partition("-")
     return int(milliseconds), int(sequence or 0)
