@@ -9,6 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Container
+from dataclasses import dataclass
 from typing import Any
 
 import redis
@@ -90,29 +91,45 @@ class Lease:
             self._wake.clear()
 
 
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """What was known of one worker when it was looked at last."""
+
+    beat_at: float
+    """Its last heartbeat, by its own clock."""
+    looked_at: float
+    """On our monotonic clock."""
+    silent_s: float
+
+
 class Silences:
     """Which workers have been away for long enough to lose their graphs, as one other worker sees it.
 
-    A heartbeat says when it was by the clock of its machine, which may be hours ahead of ours. So what counts besides
-    is how long there has been no other one, by a clock of our own that nobody sets.
+    A heartbeat says when it was by the clock of its machine, which may be hours ahead of ours, and clocks are set. So
+    what counts is for how long there was no other one while this process looked: it, or all of the machine, may have
+    been paused, and then the other one has had no time to say anything either.
     """
 
     def __init__(self, lease_s: float) -> None:
         self._lease_s = lease_s
-        self._last: dict[str, tuple[float, float]] = {}
-        """By worker: its last heartbeat, and when that was seen first, on our monotonic clock."""
+        self._last: dict[str, Silence] = {}
 
     def is_silent(self, report: WorkerReport) -> bool:
         """Whether a worker without a lease has been away for two leases.
 
-        One has expired by then, and another one has passed in which its supervisor could restart it.
+        One has expired by then, and another one has passed in which its supervisor could restart it. Asked with each
+        heartbeat.
         """
         now = time.monotonic()
-        beat_at, seen_at = self._last.get(report.name, (None, now))
-        if beat_at != report.beat_at:
-            seen_at = now
-            self._last[report.name] = report.beat_at, now
-        return max(time.time() - report.beat_at, now - seen_at) > 2 * self._lease_s
+        last = self._last.get(report.name)
+        if last is None:  # this process has just begun, and knows no more than the clocks say
+            silent_s = max(0.0, time.time() - report.beat_at)
+        elif last.beat_at != report.beat_at:
+            silent_s = 0.0
+        else:
+            silent_s = last.silent_s + min(now - last.looked_at, self._lease_s)
+        self._last[report.name] = Silence(report.beat_at, now, silent_s)
+        return silent_s > 2 * self._lease_s
 
     def forget(self, but: Container[str]) -> None:
         """Forget workers of other names."""
