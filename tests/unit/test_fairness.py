@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -340,6 +341,33 @@ def test_a_small_graph_is_restored_beside_large_ones(
         go.set()
     caller.wait_ready()
     assert caller.value("large 2", sources=[0], sinks=[8]) > 0
+
+
+def test_work_that_was_done_before_it_is_put_takes_no_turn() -> None:
+    with house(1) as inside:
+        inside.lanes.put("g", lambda: inside.long("never"), is_done=lambda: True)
+        assert inside.lanes.is_idle("g")
+        assert inside.short("g").wait(PATIENCE_S)
+        assert inside.lanes.is_idle("never")
+
+
+def test_a_question_that_is_answered_before_it_is_in_its_lane_keeps_no_other_from_its_answer(
+    caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader had lost the processor just then, and what came next was never answered."""
+    start_worker()
+    caller.wait_ready()
+    caller.load("g", grid(rows=3, columns=3, seed=1))
+    put = Lanes.put
+
+    def late(lanes: Lanes, *piece: Any) -> None:
+        time.sleep(0.02)
+        put(lanes, *piece)
+
+    monkeypatch.setattr(Lanes, "put", late)
+    jobs = [caller.submit(Kind.MAX_FLOW, "g", MaxFlowArgs(sources=[0], sinks=[8])) for _ in range(30)]
+    replies = [caller.run(caller.dispatcher.wait(job, 10)) for job in jobs]
+    assert None not in replies
 
 
 def test_a_question_does_not_wait_for_all_graphs_that_are_restored(

@@ -77,9 +77,12 @@ class Lanes:
         """Queue `work` behind what the lane already has. Whoever calls bounds how much there is.
 
         Work that was done together with what was before it takes no turn of its own: else a lane whose work is done
-        in groups would wait for all others as many times as a group has pieces.
+        in groups would wait for all others as many times as a group has pieces. It may be done by now, as others see it
+        before it is here.
         """
         with self._lock:
+            if lane not in self._queues and is_done():
+                return
             queue = self._queues.setdefault(lane, deque())
             queue.append(Piece(work, expect, is_done))
             if len(queue) == 1:
