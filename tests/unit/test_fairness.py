@@ -370,6 +370,25 @@ def test_a_question_that_is_answered_before_it_is_in_its_lane_keeps_no_other_fro
     assert None not in replies
 
 
+def test_a_thread_that_cannot_be_started_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a container has as many as it may have: the lane stood still for good, whatever came later."""
+    start, refused = threading.Thread.start, list[str]()
+
+    def refuse(thread: threading.Thread) -> None:
+        refused.append(thread.name)
+        raise RuntimeError("can't start new thread")
+
+    with house(1) as inside:
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        first, other = inside.short("g"), inside.short("h")
+        assert refused
+        assert not first.is_set()
+        monkeypatch.setattr(threading.Thread, "start", start)
+        inside.lanes.look_again()
+        assert first.wait(PATIENCE_S)
+        assert other.wait(PATIENCE_S)
+
+
 def test_a_question_does_not_wait_for_all_graphs_that_are_restored(
     caller: Caller, start_worker: StartWorker, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

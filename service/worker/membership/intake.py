@@ -40,9 +40,8 @@ class Intake:
         on_all: Callable[[], None],
         threads: int,
     ) -> None:
-        """`defer` queues work in a graph's lane, with the seconds that it is expected to take, or raises RuntimeError
-        if no thread can be started. `on_all` is called when all graphs of the start are there. `threads` is how much
-        long work the lanes do side by side."""
+        """`defer` queues work in a graph's lane, with the seconds that it is expected to take. `on_all` is called when
+        all graphs of the start are there. `threads` is how much long work the lanes do side by side."""
         self._graphs = graphs
         self._handover = handover
         self._defer = defer
@@ -72,8 +71,7 @@ class Intake:
             self._restore(name)
             self._answer(reply, self._graphs.states_of(name))
 
-        with suppress(RuntimeError):  # it is restored when it is used
-            self._defer(name, restore, AT_ONCE_S)
+        self._defer(name, restore, AT_ONCE_S)
 
     def prepare(self, name: str, reply: str) -> None:
         """Read a graph that another worker is about to hand over, and tell it when it is there."""
@@ -86,8 +84,7 @@ class Intake:
                 log.warning("not_read_ahead", graph=name, error=str(error))
             self._answer(reply, states)
 
-        with suppress(RuntimeError):
-            self._defer(name, read_ahead, LONG_S)
+        self._defer(name, read_ahead, LONG_S)
 
     def give_back(self, name: str, home: str) -> None:
         """Hand a graph to the worker that it belongs to, behind what its lane has."""

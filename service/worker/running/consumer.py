@@ -115,6 +115,8 @@ class Consumer:
         last: bytes | None = b"0"  # first what this name left pending
         absence = Absence(self._worker)
         while not self.stopping:
+            for lanes in (self._lanes, self._beside):
+                lanes.look_again()
             try:
                 last = self._read(b"0" if self._has_strays() else last)
                 absence.is_over()
@@ -215,12 +217,8 @@ class Consumer:
         if task.rest is None:
             self._forget(task)
             return
-        try:
-            expected_s = task.rest.expected_s
-            self._beside.put(task.command.id, lambda: self._run_beside(task), lambda: expected_s)
-        except RuntimeError:  # no thread can be started: it is found pending, and begins again
-            self._close_rest(task)
-            raise
+        expected_s = task.rest.expected_s
+        self._beside.put(task.command.id, lambda: self._run_beside(task), lambda: expected_s)
 
     def _run_beside(self, task: Task) -> None:
         assert task.rest is not None

@@ -72,6 +72,8 @@ class Lanes:
         self._late = threading.Condition(self._lock)
         self._watch: threading.Thread | None = None
         self._closed = False
+        self._lacks_threads = False
+        """Whether the last one that was wanted could not be started."""
 
     def put(self, lane: str, work: Work, expect: Expect = lambda: 0.0, is_done: IsDone = lambda: False) -> None:
         """Queue `work` behind what the lane already has. Whoever calls bounds how much there is.
@@ -87,6 +89,12 @@ class Lanes:
             queue.append(Piece(work, expect, is_done))
             if len(queue) == 1:
                 self._line_up(lane)
+
+    def look_again(self) -> None:
+        """Begin what could not begin for want of a thread. Called now and then."""
+        with self._lock:
+            for crew in (self._short, self._long):
+                self._call(crew)
 
     def is_idle(self, lane: str) -> bool:
         with self._lock:
@@ -125,16 +133,26 @@ class Lanes:
         if self._may_start(crew):
             if crew.idle:
                 crew.called.notify()
-            elif not crew.coming:
+            elif not crew.coming and (thread := self._started(f"{crew.name}-lane", self._serve, crew)):
                 crew.coming += 1
-                thread = threading.Thread(target=self._serve, args=(crew,), name=f"{crew.name}-lane", daemon=True)
                 crew.threads.add(thread)
-                thread.start()
         elif crew is self._short and crew.ready:
-            if self._watch is None:
-                self._watch = threading.Thread(target=self._look_for_overruns, name="overruns", daemon=True)
-                self._watch.start()
+            self._watch = self._watch or self._started("overruns", self._look_for_overruns)
             self._late.notify()
+
+    def _started(self, name: str, life: Callable[..., None], *arguments: Crew) -> threading.Thread | None:
+        """A new thread; None where the machine or the container has none to give. Then what is ready waits for one that
+        is there, or for the next `look_again`."""
+        thread = threading.Thread(target=life, args=arguments, name=name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            if not self._lacks_threads:
+                log.warning("no_thread", thread=name, error=str(error))
+            self._lacks_threads = True
+            return None
+        self._lacks_threads = False
+        return thread
 
     def _may_start(self, crew: Crew) -> bool:
         if not crew.ready:
