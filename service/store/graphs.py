@@ -1,6 +1,8 @@
 """Which graphs there are, as API processes read it. Workers write it: `service.store.catalogue`."""
 
-from collections.abc import Callable
+import asyncio
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import redis.asyncio
@@ -32,6 +34,11 @@ class Catalogue:
     def __init__(self, client: redis.asyncio.Redis, keys: Keys) -> None:
         self._redis: Any = client
         self._keys = keys
+        self._looking = asyncio.Lock()
+        self._names: list[str] = []
+        """Those of the last look: no more than one question would take by itself."""
+        self._look = self._begun = 0
+        """The number of that look, and of the one that was begun last."""
 
     async def get(self, name: str) -> GraphInfo | None:
         """None: there is no graph of the name. One that is replaced between two looks is there all the same."""
@@ -50,32 +57,53 @@ class Catalogue:
             return None
         return read_listed(await self._redis.get(self._keys.snapshots(graph_id.decode())))
 
-    async def _fetch_names(self) -> dict[str, str]:
-        names = await self._redis.hgetall(self._keys.names)
-        return {name.decode(): graph_id.decode() for name, graph_id in sorted(names.items())}
-
     async def page(self, sees: Callable[[str], bool], after: str = "", limit: int = MAX_LISTED) -> GraphPage:
         """At most so many of the graphs whose names `sees` accepts, by name, behind the name `after`.
 
-        One round trip for the names and one for each `READ_AT_ONCE` graphs, between which the event loop goes on; more
+        One round trip for the names and two for each `READ_AT_ONCE` graphs, between which the event loop goes on; more
         for each that was replaced meanwhile.
         """
-        seen = {name: graph_id for name, graph_id in (await self._fetch_names()).items() if sees(name)}
-        behind = [name for name in seen if name > after]
-        wanted = behind[:limit]
+        wanted, following, total = await asyncio.to_thread(_chosen, await self._all_names(), sees, after, limit)
         there: list[GraphInfo] = []
         for start in range(0, len(wanted), READ_AT_ONCE):
-            there += await self._read({name: seen[name] for name in wanted[start : start + READ_AT_ONCE]})
-        return GraphPage(there, wanted[-1] if len(behind) > limit else None, len(seen))
+            there += await self._read(wanted[start : start + READ_AT_ONCE])
+        return GraphPage(there, following, total)
 
-    async def _read(self, ids: dict[str, str]) -> list[GraphInfo]:
+    async def _all_names(self) -> list[str]:
+        """The names of all graphs, in order. Who asks while they are being read waits for the next look at them, which
+        all share who wait for it: of 20,000 graphs each takes a twentieth of a second."""
+        begun_before = self._begun
+        async with self._looking:
+            if self._look <= begun_before:  # it may lack what has come since
+                self._begun = look = self._begun + 1
+                names = await self._redis.hkeys(self._keys.names)
+                self._names, self._look = await asyncio.to_thread(_in_order, names), look
+            return self._names
+
+    async def _read(self, names: Sequence[str]) -> list[GraphInfo]:
         """The graphs of these names that are still there, in order."""
+        ids = zip(names, await self._redis.hmget(self._keys.names, names), strict=True)
+        there = {name: graph_id.decode() for name, graph_id in ids if graph_id is not None}
         async with self._redis.pipeline(transaction=False) as pipe:
-            for graph_id in ids.values():
+            for graph_id in there.values():
                 pipe.hgetall(self._keys.graph(graph_id))
             rows = await pipe.execute()
         found = [
             read_info(name, graph_id, row) if b"version" in row else await self.get(name)
-            for (name, graph_id), row in zip(ids.items(), rows, strict=True)
+            for (name, graph_id), row in zip(there.items(), rows, strict=True)
         ]
         return [info for info in found if info is not None]
+
+
+def _in_order(names: Iterable[bytes]) -> list[str]:
+    return sorted(map(bytes.decode, names))
+
+
+def _chosen(
+    names: Iterable[str], sees: Callable[[str], bool], after: str, limit: int
+) -> tuple[list[str], str | None, int]:
+    """The first names behind `after` of those that are seen; the last of them if others follow; how many are seen."""
+    seen = list(filter(sees, names))
+    start = bisect_right(seen, after)
+    wanted = seen[start : start + limit]
+    return wanted, wanted[-1] if len(seen) > start + limit else None, len(seen)

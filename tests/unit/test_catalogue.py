@@ -3,9 +3,11 @@
 Found by seed 7510 of the fault bench: a PATCH was told 404 while its graph was being replaced.
 """
 
+import asyncio
 from typing import Any
 
 import pytest
+import redis
 
 from service.store.catalogue import Registry
 from service.store.graphs import Catalogue
@@ -94,6 +96,37 @@ def test_graphs_come_in_pages(
     assert found == [["n0", "n1", "n2"], ["n3", "n4", "n5"], ["n6"]]
     whole = caller.run(catalogue.page(lambda name: name.startswith("n"), limit=7))
     assert (len(whole.graphs), whole.next) == (7, None)
+
+
+def test_many_who_list_graphs_share_their_names_and_nobody_misses_one(
+    caller: Caller, client: Any, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sixteen lists of 20,000 graphs kept all others waiting for a second, each time."""
+    asked: Any = caller.dispatcher.client
+    catalogue = Catalogue(asked, keys)
+    read, looks = asked.hkeys, 0
+
+    async def hkeys(key: str) -> Any:
+        nonlocal looks
+        looks += 1
+        names = await read(key)
+        if looks == 1:
+            raise redis.ConnectionError
+        await asyncio.sleep(0.05)  # what comes now is not among these names
+        client.hset(keys.names, f"g{looks}", "id")
+        return names
+
+    async def totals(n: int) -> list[Any]:
+        pages = [asyncio.create_task(catalogue.page(bool)) for _ in range(n)]
+        await asyncio.sleep(0.1)
+        late = asyncio.create_task(catalogue.page(bool))
+        return await asyncio.gather(*pages, late, return_exceptions=True)
+
+    monkeypatch.setattr(asked, "hkeys", hkeys)
+    failed, *found = caller.run(totals(16))
+    assert isinstance(failed, redis.ConnectionError)
+    assert [page.total for page in found] == [0] * 15 + [1]
+    assert looks == 3
 
 
 @pytest.mark.parametrize("guess", [None, "another", "its id"])
