@@ -11,7 +11,7 @@ import structlog
 
 from service.errors import RETRY_AFTER_S, ServiceError
 from service.queue.models import RedisInfo, WorkerInfo, WorkerReport
-from service.store.connection import AWAY, why_away
+from service.store.connection import AWAY, is_away, why_away
 from service.store.jobs.record import oldest_waiting
 from service.store.keys import Keys
 
@@ -84,7 +84,7 @@ class Watch:
         return {name: text for name, text in zip(names, texts, strict=True) if text is not None}
 
     async def ping(self) -> RedisInfo:
-        """Raises worker_unavailable when Redis is away."""
+        """Raises worker_unavailable when Redis is away, or takes no writes, which it says to a ping too."""
         try:
             began = time.perf_counter()
             await self._redis.ping()
@@ -102,7 +102,9 @@ class Watch:
                     maxmemory_policy=info.get("maxmemory_policy"),
                     ping_ms=ping_ms,
                 )
-        except AWAY as error:
+        except redis.RedisError as error:
+            if not is_away(error):
+                raise
             raise away(error) from error
         return RedisInfo(version="unknown", appendonly=None, fsync=None, used_memory_bytes=0, ping_ms=ping_ms)
 

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import redis
 
 from gpu_engine.formats import pack
 from gpu_engine.generators import grid
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.terminals import Terminals
+from service.errors import ServiceError
 from service.host.redis_server import find_server
 from service.protocol import CapacitiesArgs, EmptyArgs, Kind, LoadArgs, MaxFlowArgs, Operation, PatchArgs, Status
 from service.queue.models import WorkerReport
@@ -368,6 +370,18 @@ def test_ping(caller: Caller) -> None:
     info = caller.run(caller.dispatcher.watch.ping())
     assert (info.appendonly, info.fsync, info.maxmemory_policy) == (True, "everysec", "noeviction")
     assert info.version == ".".join(map(str, find_server(Path("no data yet")).version))
+
+
+def test_a_redis_whose_disk_is_full_refuses_a_ping(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures were refused as well, and the alert told of API processes."""
+
+    async def refuse(*_: Any) -> None:
+        raise redis.ResponseError("MISCONF Errors writing to the AOF file: No space left on device")
+
+    watch = caller.dispatcher.watch
+    monkeypatch.setattr(watch._redis, "ping", refuse)
+    with pytest.raises(ServiceError, match="cannot write its files"):
+        caller.run(watch.ping())
 
 
 def test_is_a_worker_ready(caller: Caller, start_worker: StartWorker) -> None:
