@@ -173,9 +173,9 @@ def networkx_rows() -> list[Row]:
 
 def grown(network: Network, terminals: VertexArray) -> list[int]:
     """The values of a tree, rising."""
-    grower, seat = TreeGrower(network, terminals), PairSolver.of(network, terminals).seat()
-    for row in range(1, len(terminals)):
-        grower.add(row, seat, Control())
+    grower = TreeGrower(network, terminals)
+    for _ in grower.grow(PairSolver.of(network, grower.kept).seat(), Control()):
+        pass
     return sorted(grower.finish().value.tolist())
 
 

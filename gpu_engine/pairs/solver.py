@@ -22,7 +22,6 @@ from gpu_engine.pairs.values import (
     desk,
     desk_nbytes,
     reduced_nbytes,
-    solve_pair,
     solve_pairs,
 )
 from gpu_engine.types import INFINITE, UnitArray, VertexArray
@@ -97,25 +96,9 @@ class Seat:
         if done < len(sources) or control.cancelled:
             raise Cancelled("cancelled between two pairs")
         for i in np.flatnonzero(found == OPEN):
-            found[i], _ = self._from_zero(int(sources[i]), int(sinks[i]), control)
+            found[i], _ = self.from_zero(int(sources[i]), int(sinks[i]), control)
         found[found == NO_LIMIT] = INFINITE
         return found
-
-    def cut(self, source: int, sink: int, control: Control) -> tuple[int, VertexArray, bool]:
-        """The value of one pair, the vertices on one side of a minimum cut, and whether the sink is one of them.
-
-        If no cut is finite then no vertex is listed. Raises `Cancelled`.
-        """
-        found = solve_pair(self.solver.whole, self.solver.small, self.desk, source, sink, control.slots)
-        value, count, holds_sink = found
-        if control.cancelled:
-            raise Cancelled("cancelled between two pairs")
-        if value == OPEN:
-            value, side = self._from_zero(source, sink, control)
-            return value, side, False
-        if value == NO_LIMIT:
-            return INFINITE, self.desk.side[:0], False
-        return value, self.desk.side[:count], holds_sink
 
     @property
     def engine(self) -> CpuEngine:
@@ -124,8 +107,9 @@ class Seat:
             self._engine = CpuEngine(self.solver.network, self._room)
         return self._engine
 
-    def _from_zero(self, source: int, sink: int, control: Control) -> tuple[int, VertexArray]:
-        """The value and the source side of a pair that took too long."""
+    def from_zero(self, source: int, sink: int, control: Control) -> tuple[int, VertexArray]:
+        """The value and the source side of a minimum cut of a pair that took too long; `INFINITE` and nothing if no cut
+        is finite. Raises `Cancelled`."""
         engine = self.engine
         try:
             state = engine.open(Terminals.of([source], [sink]))

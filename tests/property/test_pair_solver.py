@@ -106,8 +106,6 @@ def test_refusals() -> None:
     control.cancel()
     with pytest.raises(Cancelled):
         seat.values(np.array([0], np.int32), np.array([2], np.int32), control)
-    with pytest.raises(Cancelled):
-        seat.cut(0, 2, control)
     assert seat.values(np.array([0], np.int32), np.array([2], np.int32), Control()).tolist() == [2]
     with pytest.raises(InvalidTerminals):
         TreeGrower(network, np.array([0, 0], np.int32))
@@ -153,8 +151,8 @@ def test_a_flow_that_ends_at_one_vertex_and_begins_at_another_is_none() -> None:
 def grown(network: Network, terminals: np.ndarray) -> CutTree:
     grower = TreeGrower(network, terminals)
     seat = PairSolver.of(network, grower.kept).seat()
-    for row in range(1, len(terminals)):
-        grower.add(row, seat, Control())
+    for _ in grower.grow(seat, Control()):
+        pass
     return grower.finish()
 
 
@@ -217,7 +215,7 @@ def test_a_tree_of_a_tree_asks_for_no_cut(shape: str) -> None:
     network = Network(EdgeList(n, at.astype(np.int32), above.astype(np.int32), capacity, True))
     grower = TreeGrower(network, np.roll(np.arange(n, dtype=np.int32), 17))
     assert grower.kept.tolist() == [n - 17]
-    tree = grower.finish()
+    tree = grown(network, np.roll(np.arange(n, dtype=np.int32), 17))
     assert (np.bincount(tree.tail, tree.value) + np.bincount(tree.head, tree.value, n))[n - 1] == capacity[-1]
     assert np.sort(tree.value).tolist() == np.sort(capacity).tolist()
 
@@ -319,7 +317,9 @@ def test_a_cancel_stops_a_global_cut_and_a_tree() -> None:
     with pytest.raises(Cancelled):
         global_cut(network, control)
     terminals = np.arange(network.n_vertices, dtype=np.int32)
-    grower, seat = TreeGrower(network, terminals), PairSolver.of(network, terminals).seat()
-    grower.add(1, seat, Control())
+    grower = TreeGrower(network, terminals)
+    seat = PairSolver.of(network, grower.kept).seat()
     with pytest.raises(Cancelled):
-        grower.add(2, seat, control)
+        next(grower.grow(seat, control))
+    assert len(list(grower.grow(seat, Control()))) < 100
+    assert len(grower.finish().tail) == network.n_vertices - 1

@@ -125,9 +125,8 @@ for undirected in (False, True, np.array([True, False, True, False, True])):
             PairSolver.of(network, every).seat().values(every[:3], every[1:], Control())
             global_cut(network, Control())
             if undirected is True:
-                seat, grower = PairSolver.of(network, every[1:]).seat(), TreeGrower(network, every[1:])
-                grower.add(1, seat, Control())
-                grower.add(2, seat, Control())
+                grower = TreeGrower(network, every[1:])
+                list(grower.grow(PairSolver.of(network, grower.kept).seat(), Control()))
                 grower.finish()
             least = np.array([1 << 40])
             rows = np.array([4]) if undirected is False else np.empty(0, np.int64)

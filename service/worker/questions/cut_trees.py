@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from gpu_engine.errors import Cancelled, InvalidTerminals, NotUndirected
+from gpu_engine.errors import InvalidTerminals, NotUndirected
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.structure import present_of
@@ -133,11 +133,9 @@ def _grown(task: Task, network: Network, terminals: VertexArray) -> CutTree:
     """Row by row; a cancel stops it between two, and within a long one."""
     grower = TreeGrower(network, terminals)
     seat = PairSolver.of(network, grower.kept).seat()
-    for row in range(1, len(terminals)):
-        if task.control.cancelled:
-            raise Cancelled("cancelled between two rows")
-        grower.add(row, seat, task.control)
+    for row in grower.grow(seat, task.control):
         task.row(row, len(terminals) - 1)
+    task.row(len(terminals) - 1, len(terminals) - 1)
     return grower.finish()
 
 
