@@ -3,7 +3,13 @@
 The set begins with one vertex. A vertex may join if at least c units flow to it from those that have joined: straight
 over arcs from them, or by a flow written out arc by arc. Take any cut with the first vertex on its source side and not
 all vertices: let v be the first to join of those on the other side. All who joined before it are on the source side, so
-the cut is as large as the flow to v. The least c of all that joined is then at most every such cut. Where edges are
+the cut is as large as the flow to v. The least c of all that joined is then at most every such cut.
+
+A vertex may also join if arcs from those that have joined carry no less to it than its own carry to the others, and all
+that lead to it carry c units or more. For let v be such a one in the cut above. If it is alone on its side, the cut is
+c units or more. Else the cut with v on the source side pays no more, as it need not pay for the arcs from those that
+have joined and pays for others of v that lead to vertices that have not: and it has fewer vertices on the other side,
+so that by induction it is as large as the least c (Padberg and Rinaldi 1990, section 2). Where edges are
 directed the other half, cuts with the first vertex on the sink side, is shown in the network with all arcs turned.
 """
 
@@ -23,6 +29,29 @@ def flows_straight(
         if joined[head[a]]:
             arrives = min(arrives + min(capacity[reverse_arc[a]], INFINITE_RESIDUAL), INFINITE_RESIDUAL)
     return arrives
+
+
+@njit(cache=True, nogil=True)
+def clings(
+    row_offsets: ArcArray,
+    head: VertexArray,
+    reverse_arc: ArcArray,
+    capacity: UnitArray,
+    joined: BoolArray,
+    v: int,
+    least: int,
+) -> bool:
+    """Whether arcs from vertices that have ``joined`` carry to v what those to all others do, which have limits, or
+    more; and whether all that lead to v carry ``least`` or more."""
+    bound, leaves, arrives = 0, 0, 0
+    for a in range(row_offsets[v], row_offsets[v + 1]):
+        back = min(capacity[reverse_arc[a]], INFINITE_RESIDUAL)
+        arrives = min(arrives + back, INFINITE_RESIDUAL)
+        if joined[head[a]]:
+            bound = min(bound + back, INFINITE_RESIDUAL)
+        else:
+            leaves = min(leaves + min(capacity[a], INFINITE_RESIDUAL), INFINITE_RESIDUAL)
+    return not joined[v] and bound >= leaves and leaves < INFINITE_RESIDUAL and arrives >= least
 
 
 @njit(cache=True, nogil=True)

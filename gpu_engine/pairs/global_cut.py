@@ -2,9 +2,11 @@
 
 The best cut known is at first the cheapest around a single vertex. From one vertex on, the others join a set: at once
 if arcs from the set carry as much as the best cut to them, else after a search for flows to them, which is mostly
-short since they lie beside the set. Where less arrives than the best cut, what was reached is a better one. Each that
-joins is proven (`gpu_engine.checks.global_cuts`). Vertices that are tightly bound come first, as in maximum adjacency
-order, so that in dense networks nearly all join at once.
+short since they lie beside the set. Where less arrives than the best cut, what was reached is a better one. A vertex to
+which arcs from the set carry no less than its own carry to others outside joins at once as well: without it the other
+side of a cut pays no more, and alone it is no better (Padberg and Rinaldi's second test). So rings of equal capacities
+ask for no flow. Each that joins is proven (`gpu_engine.checks.global_cuts`). Vertices that are tightly bound come
+first, as in maximum adjacency order, so that in dense networks nearly all join at once.
 
 Padberg, Rinaldi, "An efficient algorithm for the minimum capacity cut problem", Mathematical Programming 47 (1990).
 Nagamochi, Ibaraki, "Computing edge-connectivity in multigraphs and capacitated graphs", SIAM Journal on Discrete
@@ -28,7 +30,7 @@ from gpu_engine.networks.network import Network
 from gpu_engine.pairs.joining import BEST, BROKEN, Joining, join, join_some
 from gpu_engine.pairs.values import Whole
 from gpu_engine.text.counted import counted
-from gpu_engine.types import INFINITE_RESIDUAL, MAX_TOTAL, BoolArray
+from gpu_engine.types import INFINITE_RESIDUAL, MAX_TOTAL, BoolArray, UnitArray
 
 STEPS: Final = 256
 """Vertices that join between two looks at the caller."""
@@ -44,7 +46,7 @@ class GlobalCut:
 
 def global_cut_nbytes(n_vertices: int, n_arcs: int) -> int:
     """At most what `global_cut` takes."""
-    return 46 * n_arcs + 56 * n_vertices + 4096
+    return 46 * n_arcs + 68 * n_vertices + 4096
 
 
 def global_cut(
@@ -89,9 +91,10 @@ def begin(whole: Whole, best: int) -> Joining:
     joining = Joining(
         joined=np.zeros(n, np.bool_),
         bound=np.zeros(n, np.int64),
+        rest=leaving(whole),
         listed=np.zeros(n, np.bool_),
         edge=np.empty(n, np.int32),
-        ready=np.empty(n, np.int32),
+        ready=np.empty(2 * n, np.int32),
         counts=np.zeros(6, np.int64),
         best_side=np.zeros(n, np.bool_),
         residual=whole.capacity.copy(),
@@ -105,6 +108,16 @@ def begin(whole: Whole, best: int) -> Joining:
     joining.counts[BEST] = best
     join(whole, joining, 0)
     return joining
+
+
+@njit(cache=True, nogil=True)
+def leaving(whole: Whole) -> UnitArray:
+    """int64[n]: what the arcs of each vertex carry, `INFINITE_RESIDUAL` where one has no limit."""
+    out = np.zeros(len(whole.row_offsets) - 1, np.int64)
+    for v in range(len(out)):
+        for a in range(whole.row_offsets[v], whole.row_offsets[v + 1]):
+            out[v] = min(out[v] + min(whole.capacity[a], INFINITE_RESIDUAL), INFINITE_RESIDUAL)
+    return out
 
 
 @njit(cache=True, nogil=True)

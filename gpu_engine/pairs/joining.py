@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gpu_engine.checks.global_cuts import flows_straight, flows_to
+from gpu_engine.checks.global_cuts import clings, flows_straight, flows_to
 from gpu_engine.checks.pairs import Ledger
 from gpu_engine.cpu.pseudoflow import ARCS_SCANNED, CANCEL, POLL_MASK, PUSHES
 from gpu_engine.pairs.values import Whole
@@ -20,12 +20,16 @@ class Joining(NamedTuple):
     joined: BoolArray
     bound: UnitArray
     """int64[n]: what arcs from the set carry to each vertex outside."""
+    rest: UnitArray
+    """int64[n]: what arcs from each vertex outside carry to others outside; `INFINITE_RESIDUAL` where any of its arcs
+    has no limit."""
     listed: BoolArray
     """Vertices that stand in ``edge``."""
     edge: VertexArray
     """Vertices beside the set, in the order found."""
     ready: VertexArray
-    """Those of them that are bound as tightly as the best cut is large."""
+    """int32[2 n]: those of them that are bound as tightly as the best cut is large, or as they are to all others
+    outside; some twice."""
     counts: UnitArray
     """int64[6]: joined, end and next of ``edge``, end of ``ready``, epoch, the best cut."""
     best_side: BoolArray
@@ -48,19 +52,21 @@ BROKEN: Final = -2
 def join(whole: Whole, joining: Joining, v: int) -> None:
     """Put v into the set; its neighbours are bound more tightly."""
     joining.joined[v] = True
-    counts, bound = joining.counts, joining.bound
+    counts, bound, rest = joining.counts, joining.bound, joining.rest
     counts[JOINED] += 1
     for a in range(whole.row_offsets[v], whole.row_offsets[v + 1]):
         w = whole.head[a]
-        if joining.joined[w] or whole.capacity[a] == 0:
+        if joining.joined[w]:
             continue
-        was = bound[w]
+        was, clung = bound[w], bound[w] >= rest[w]
         bound[w] = min(was + min(whole.capacity[a], INFINITE_RESIDUAL), INFINITE_RESIDUAL)
-        if not joining.listed[w]:
+        if rest[w] < INFINITE_RESIDUAL:
+            rest[w] -= whole.capacity[whole.reverse_arc[a]]
+        if whole.capacity[a] > 0 and not joining.listed[w]:
             joining.listed[w] = True
             joining.edge[counts[END]] = w
             counts[END] += 1
-        if was < counts[BEST] <= bound[w]:
+        if was < counts[BEST] <= bound[w] or (rest[w] <= bound[w] and not clung):
             joining.ready[counts[READY]] = w
             counts[READY] += 1
 
@@ -78,6 +84,19 @@ def join_some(whole: Whole, joining: Joining, steps: int, slots: NDArray[np.int6
             joining.best_side[:] = ~joining.joined
             counts[JOINED] = n
             break
+        if joining.rest[v] <= joining.bound[v] < counts[BEST]:
+            if not clings(
+                whole.row_offsets,
+                whole.head,
+                whole.reverse_arc,
+                whole.capacity,
+                joining.joined,
+                v,
+                counts[BEST],
+            ):
+                return BROKEN
+            join(whole, joining, v)
+            continue
         if joining.bound[v] < counts[BEST]:
             reached, noted = flow_to(whole, joining, v, slots)
             if slots[CANCEL] != 0:

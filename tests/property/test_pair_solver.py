@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from gpu_engine.checks.cut_trees import tree_failures
+from gpu_engine.checks.global_cuts import clings
 from gpu_engine.checks.pairs import WRONG, Witness, ledger, prove_pair
 from gpu_engine.cpu.reach import MARK
 from gpu_engine.engine import Control
@@ -296,6 +297,65 @@ def test_a_global_cut_that_leads_to_the_first_vertex() -> None:
     found = global_cut(Network(EdgeList(8, tail, head, capacity, False)), Control())
     assert found.value == 1
     assert found.source_side.tolist() == [False] * 4 + [True] * 4
+
+
+@pytest.mark.parametrize("shape", ["ring", "theta", "double ring"])
+def test_a_global_cut_of_equal_capacities_asks_for_few_flows(shape: str) -> None:
+    """Most vertices have the value of the best cut around them, and half of it leads to their neighbours."""
+    n = 20_000
+    at = np.arange(n, dtype=np.int32)
+    tail, head, capacity = at, np.roll(at, -1), np.full(n, 5)
+    if shape != "ring":  # two hubs with chains between them, or a way across
+        tail, head = np.append(tail, 3).astype(np.int32), np.append(head, n // 2).astype(np.int32)
+        capacity = np.append(capacity, 5 if shape == "theta" else 1)
+    network, control = Network(EdgeList(n, tail, head, capacity, True)), Control()
+    found = global_cut(network, control)
+    assert found.value == 10
+    assert control.slots[Control.ARCS_SCANNED] < 4 * network.n_arcs
+
+
+@pytest.mark.parametrize("first", range(0, cases(800), SEEDS_A_CASE))
+def test_a_global_cut_of_near_ties_is_the_least_of_all_cuts(first: int) -> None:
+    """Rings, chains of cycles and trees with few distinct capacities, some of them zero or unlimited, some one-way."""
+    for seed in range(first, first + SEEDS_A_CASE):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(3, 10))
+        above = np.array([rng.integers(max(0, v - 2), v) for v in range(1, n)])
+        extra = rng.integers(0, n, (2, int(rng.integers(0, 6))))
+        tail = np.concatenate([np.arange(1, n), [0], extra[0]]).astype(np.int32)
+        head = np.concatenate([above if seed % 3 else np.arange(n - 1), [n - 1], extra[1]]).astype(np.int32)
+        capacity = rng.integers(int(rng.integers(0, 2)), 4, len(tail))
+        capacity[rng.random(len(tail)) < rng.choice([0, 0.15])] = INFINITE
+        undirected = True if seed % 2 else rng.random(len(tail)) < 0.7
+        edges = EdgeList(n, tail, head, capacity, undirected)
+        inside, paid = all_cuts(edges)
+        try:
+            found = global_cut(Network(edges), Control())
+        except Unbounded:
+            assert paid.min() >= PLENTY, f"seed {seed}"
+            continue
+        assert found.value == paid.min(), f"seed {seed}"
+        assert paid[(inside == found.source_side).all(axis=1)] == [found.value], f"seed {seed}"
+
+
+@pytest.mark.parametrize(
+    ("joined", "v", "least", "holds"),
+    [
+        ([0], 1, 5, True),  # 3 to it, and 2 lead on
+        ([0], 1, 6, False),  # alone it is the better cut
+        ([0], 2, 3, False),  # 1 to it, and 2 lead on
+        ([0, 1], 2, 3, True),
+        ([0, 1], 1, 5, False),
+        ([0], 4, 0, False),  # what leads on has no limit
+    ],
+)
+def test_who_clings(joined: list[int], v: int, least: int, holds: bool) -> None:
+    tail, head, capacity = np.array([[0, 0, 1, 2, 0, 4], [1, 2, 2, 3, 4, 3], [3, 1, 2, 0, 9, INFINITE]])
+    network = Network(EdgeList(5, tail.astype(np.int32), head.astype(np.int32), capacity, True))
+    inside = np.zeros(5, np.bool_)
+    inside[joined] = True
+    arcs = network.row_offsets, network.head, network.reverse_arc, network.arc_capacity()
+    assert clings(*arcs, inside, v, least) is holds
 
 
 def test_a_vertex_that_is_not_proven_does_not_join() -> None:
