@@ -25,6 +25,7 @@ from gpu_engine.mincost.expansion import Candidates, cheapest_expansion
 from gpu_engine.mincost.potentials import potentials
 from gpu_engine.mincost.problem import problem_of
 from gpu_engine.mincost.successive import sent
+from gpu_engine.nested import levels
 from gpu_engine.networks.bipartite import one_each
 from gpu_engine.networks.bounds import LowerBounds
 from gpu_engine.networks.edgelist import EdgeList
@@ -179,7 +180,7 @@ def _cheapest(network: Network) -> None:
 
 
 def _wider(network: Network, open_engine: OpenEngine) -> None:
-    """What more would flow if edges were wider: by a factor, or by as much as is paid for."""
+    """What more would flow if edges were wider, by a factor or for money, and what less without them."""
     engine, ends, rows = open_engine(network), Terminals.of([0], [3]), np.array([1, 2])
     state = engine.open(ends)
     value = engine.solve(state).value
@@ -190,6 +191,8 @@ def _wider(network: Network, open_engine: OpenEngine) -> None:
     Prober.of(engine, state, ends, Scaled(rows), solve)(Fraction(1, 2))
     candidates = Candidates(rows, np.array([1, 2]), np.array([INFINITE, 1]))
     cheapest_expansion(network, ends, candidates, value, 1, flow=engine.flow(state, acyclic=False))
+    for _ in levels(network, ends, engine.flow(state, acyclic=True), Control()):
+        pass
     engine.close(state)
 
 

@@ -13,6 +13,7 @@ import gpu_engine
 from dataclasses import replace
 from gpu_engine.networks.bipartite import one_each
 from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.nested import levels
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.cpu.cycles import cancel_cycles
 from gpu_engine.paths import decompose
@@ -117,6 +118,8 @@ for undirected in (False, True, np.array([True, False, True, False, True])):
             value = engine.solve(fixed).value
             prober = Prober.of(engine, fixed, fixed.terminals, Scaled(np.array([0, 2])), solve)
             assert prober(Fraction(1, 3)).value >= 0
+            for state in states:
+                list(levels(network, state.terminals, engine.flow(state, acyclic=True), Control()))
             wider = Candidates(np.array([1, 3]), np.array([1, 2]), np.array([INFINITE, 5]))
             with suppress(Infeasible):
                 cheapest_expansion(network, fixed.terminals, wider, value, 1, flow=engine.flow(fixed, acyclic=False))

@@ -9,10 +9,14 @@ from typing import Final, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_engine.checks.levels import cost_all_they_carry
+from gpu_engine.engine import Control
+from gpu_engine.nested import LEVEL_BYTES_ARC, LEVEL_BYTES_VERTEX, levels
 from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import CapacityTable
 from gpu_engine.trials import Changes
-from gpu_engine.types import EdgeArray, UnitArray
+from gpu_engine.types import BoolArray, EdgeArray, UnitArray
 from service.protocol import Operation
 
 Indices = NDArray[np.int64]
@@ -21,6 +25,9 @@ Found = tuple[Indices, UnitArray, NDArray[np.int8], NDArray[np.bool_]]
 
 SKIPPED, CARRIES_NOTHING, UNCHANGED, WARM, COLD = range(5)
 """What was done for a candidate; of the first two nothing is solved."""
+
+CROSSING_BYTES: Final = 64
+"""What it takes for each edge and each candidate to see which of them cross a cut."""
 
 MANY: Final = 2.0**61
 """Sums beyond this are no bounds: no flow has as much."""
@@ -77,6 +84,22 @@ class Candidates:
     def carried(self, network: Network, flow: UnitArray, value: int) -> UnitArray:
         """int64[k]: what the flow int64[m] of this value carries on each candidate, which is the most it can cost."""
         return bounded(np.abs(flow[self.rows]), self.offsets, value)
+
+    def certain(
+        self, network: Network, terminals: Terminals, flow: UnitArray, value: int, most: UnitArray, control: Control
+    ) -> BoolArray:
+        """bool[k]: which are shown to cost ``most`` of the flow int64[m] of this value, without being tried. Takes
+        `certain_nbytes`. Raises `Cancelled`."""
+        shown = np.zeros(len(self), np.bool_)
+        for level in levels(network, terminals, flow, control):
+            shown |= cost_all_they_carry(network, terminals, level, flow, value, self.offsets, self.rows, most)
+        return shown
+
+
+def certain_nbytes(network: Network, candidates: Candidates) -> int:
+    """At most what `Candidates.certain` takes."""
+    own = LEVEL_BYTES_ARC * network.n_arcs + LEVEL_BYTES_VERTEX * network.n_vertices
+    return own + CROSSING_BYTES * (network.n_edges + len(candidates.rows) + len(candidates))
 
 
 def bounded(amounts: UnitArray, offsets: Indices, value: int) -> UnitArray:

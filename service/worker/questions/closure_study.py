@@ -16,14 +16,24 @@ from gpu_engine.footprint import Footprint
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import Change
 from gpu_engine.trials import Trials
-from gpu_engine.types import UnitArray
+from gpu_engine.types import BoolArray, UnitArray
 from service.protocol import ClosureStudyArgs, Kind
 from service.store.jobs.record import Result
 from service.worker import answers, json_writer
 from service.worker.copies import Copies
 from service.worker.graph import Answer, Graph, Solved
 from service.worker.questions import flows
-from service.worker.questions.closing import CARRIES_NOTHING, COLD, UNCHANGED, WARM, Candidates, Found, Indices, Ranking
+from service.worker.questions.closing import (
+    CARRIES_NOTHING,
+    COLD,
+    UNCHANGED,
+    WARM,
+    Candidates,
+    Found,
+    Indices,
+    Ranking,
+    certain_nbytes,
+)
 from service.worker.questions.closing_vertices import VertexCandidates
 from service.worker.questions.supposed import Supposed, Supposer
 from service.worker.questions.terminals import read_terminals
@@ -65,8 +75,9 @@ class ClosureStudy:
             self._solver.make_room(graph, more, but=solved)
             flow = self._flow(graph, solved, task.control)
             ranking = Ranking(base.report.value, candidates.carried(graph.network, flow, base.report.value), args.most)
+            certain = self._certain(graph, solved, candidates, ranking, flow, task.control)
             supposed = self._supposer.suppose(stack, task, graph, solved, more, trials=True)
-            study = Study(self._solver, supposed, terminals, base, candidates, ranking, args.strings)
+            study = Study(self._solver, supposed, terminals, base, candidates, ranking, certain, args.strings)
             used_s = time.perf_counter() - began
             return Rest(partial(self._studied, task, study, args, answers.about(graph), used_s), stack.pop_all().close)
 
@@ -100,6 +111,21 @@ class ClosureStudy:
         flow, _ = self._solver.giving_way(graph, read, but=solved)
         return flow
 
+    def _certain(
+        self,
+        graph: Graph,
+        solved: Solved,
+        candidates: Candidates,
+        ranking: Ranking,
+        flow: UnitArray,
+        control: Control,
+    ) -> BoolArray:
+        """Which candidates need not be tried, if there may be many to try."""
+        if ranking.top is not None and ranking.top <= BLOCK:
+            return np.zeros(len(candidates), np.bool_)
+        self._solver.make_room(graph, Footprint(certain_nbytes(graph.network, candidates)), but=solved)
+        return candidates.certain(graph.network, solved.terminals, flow, ranking.base, ranking.most, control)
+
     def _studied(
         self, task: Task, study: "Study", args: ClosureStudyArgs, about: dict[str, object], used_s: float
     ) -> Result:
@@ -130,6 +156,8 @@ class Study:
     base: Answer
     candidates: Candidates
     ranking: Ranking
+    certain: BoolArray
+    """bool[k]: which candidates are known to cost the most that they can."""
     strings: bool
     """Whether amounts are decimal strings."""
     _done: bool = False
@@ -159,11 +187,12 @@ class Study:
         chosen = self.ranking.mattering(order[block.start : block.stop])
         if not len(chosen):
             return None
-        value, done = np.zeros(len(chosen), np.int64), np.zeros(len(chosen), np.int8)
-        complete, left = np.zeros(len(chosen), np.bool_), np.ones(len(chosen), np.bool_)
-        if trials is not None:
-            tried = trials.run(self.candidates.closing(chosen), control)
-            value, done, left = tried.value, np.where(tried.warm, WARM, UNCHANGED).astype(np.int8), ~tried.done
+        value, done = self.ranking.base - self.ranking.most[chosen], np.full(len(chosen), WARM, np.int8)
+        complete, left = np.zeros(len(chosen), np.bool_), ~self.certain[chosen]
+        if trials is not None and left.any():
+            some = np.flatnonzero(left)
+            tried = trials.run(self.candidates.closing(chosen[some]), control)
+            value[some], done[some], left[some] = tried.value, np.where(tried.warm, WARM, UNCHANGED), ~tried.done
         for i in np.flatnonzero(left).tolist():
             answer = self._closed(int(chosen[i]), control)
             value[i], complete[i] = answer.report.value, answer.certificate.complete
