@@ -4,22 +4,26 @@ A true cut tree: removing a row of it splits the vertices into the two sides of 
 are no terminals are never cut off themselves; they go with a terminal. Vertices that are joined by unlimited edges are
 one vertex to any finite cut; the first terminal among them stands for the others, which hang on it without limit.
 Terminals that are linked with one vertex only are peeled off first, again and again: of a network that is a tree,
-nothing is left to cut. The others are cut from one another (`gpu_engine.pairs.forest`).
+nothing is left to cut. The others are cut from one another (`gpu_engine.pairs.forest`); what takes long in one network
+goes on in networks around the parts of it (`gpu_engine.pairs.around`).
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
+from gpu_engine.checks.contractions import Slots, contraction_failures
 from gpu_engine.checks.cut_trees import flows_straight, tree_failures
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, EngineError, InvalidTerminals
 from gpu_engine.networks.network import Network
+from gpu_engine.pairs.around import drawn_around, edges_around
 from gpu_engine.pairs.forest import (
+    BLOCK_ARCS,
     CANCELLED,
     DONE,
-    LEFT,
     NONE,
     SINK,
     SLOTS,
@@ -34,8 +38,17 @@ from gpu_engine.pairs.forest import (
 )
 from gpu_engine.pairs.joined import joined_without_limit
 from gpu_engine.pairs.pendants import pendants
-from gpu_engine.pairs.solver import Seat
+from gpu_engine.pairs.solver import PairSolver, Seat, seat_nbytes, solver_nbytes
 from gpu_engine.types import INFINITE, UnitArray, VertexArray
+
+SMALL: Final = 512
+"""A network of no more vertices is cut to the end."""
+
+SIZES: Final = 64
+"""After so many sizes (n + arcs) scanned in a network it goes on in networks around its parts."""
+
+PARENT: Final = -1
+"""What a vertex stands for that lies beyond the link of its slot with the parent; -2 - y: beyond that of slot y."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -48,6 +61,24 @@ class CutTree:
     """Of the minimum cut of the two; `INFINITE` if there is none that is finite."""
     group: VertexArray
     """int32[n]: the terminal with which each vertex goes, a terminal with itself."""
+
+
+@dataclass(eq=False, slots=True)
+class Piece:
+    """A network around one slot of the whole tree, and the tree in which that is divided."""
+
+    seat: Seat
+    forest: Forest
+    stands_for: VertexArray
+    """int32[n]: the vertex of the whole network, or what is said at `PARENT`."""
+    slot: int
+    root: int
+    scanned: int = 0
+
+    @property
+    def size(self) -> int:
+        whole = self.seat.solver.whole
+        return len(whole.row_offsets) + len(whole.head)
 
 
 class TreeGrower:
@@ -65,7 +96,11 @@ class TreeGrower:
         """int32[n]: the first terminal joined to a vertex without limit, perhaps itself."""
         self._onto = pendants(network, terminals)
         """int32[n]: the terminal that a peeled one hangs on, -1 for all others."""
-        self._forest: Forest | None = None
+        k = len(self.kept)
+        self._slot, self._up = np.zeros(network.n_vertices, np.int32), np.full(k, NONE, np.int32)
+        self._value, self._count = np.zeros(k, np.int64), 1
+        self._pieces: list[Piece] | None = None
+        self._proven: list[UnitArray] = []
 
     @property
     def kept(self) -> VertexArray:
@@ -77,34 +112,94 @@ class TreeGrower:
     def grow(self, seat: Seat, control: Control) -> Iterator[int]:
         """Cut until each terminal lies alone; gives now and then how many are cut off. ``seat`` is of a solver for
         `kept`. Raises `Cancelled`; the next call goes on from there."""
-        if self._forest is None:
-            self._forest = forest(seat.solver, self.kept)
-            part(seat.solver.whole, seat.desk, self._forest, int(self._terminals[0]))
-        made, solver, value = self._forest, seat.solver, 0
-        apart = len(self._terminals) - len(made.order)
-        while (outcome := grow_some(solver.whole, solver.small, seat.desk, made, control.slots)) != DONE:
-            if outcome == CANCELLED or control.cancelled:
-                raise Cancelled("cancelled between two rows")
-            if outcome == UNSOLVED:
-                source, sink = int(made.counts[SOURCE]), int(made.counts[SINK])
-                value, side = seat.from_zero(source, sink, control)
-                if value != INFINITE:
-                    split(made, source, sink, value, side, False)
-            if outcome == UNLIMITED or value == INFINITE:
-                raise EngineError("two terminals have no finite cut, but are not joined without limit")
-            yield apart + int(made.counts[SLOTS]) - 1
-        assert made.counts[LEFT] == 0
+        if self._pieces is None:
+            root = int(self._terminals[0])
+            whole = Piece(
+                seat, forest(seat.solver, self.kept, root), np.arange(len(self._slot), dtype=np.int32), 0, root
+            )
+            part(seat.solver.whole, seat.desk, whole.forest, root)
+            self._pieces = [whole]
+        others = len(self._terminals) - len(self.kept)
+        while self._pieces:
+            piece = self._pieces[-1]
+            is_done = self._grown(piece, control)
+            yield others + self._count + int(piece.forest.counts[SLOTS]) - 2
+            if is_done or (len(piece.stands_for) > SMALL and piece.scanned > SIZES * piece.size):
+                self._put_off(piece, is_done)
+
+    def _grown(self, piece: Piece, control: Control) -> bool:
+        """Whether all of its terminals lie alone, after some steps. Raises `Cancelled`."""
+        made, solver = piece.forest, piece.seat.solver
+        before, most = int(control.slots[Control.ARCS_SCANNED]), min(BLOCK_ARCS, SIZES * piece.size)
+        outcome = grow_some(solver.whole, solver.small, piece.seat.desk, made, control.slots, most)
+        if outcome == CANCELLED or control.cancelled:
+            raise Cancelled("cancelled between two rows")
+        piece.scanned += int(control.slots[Control.ARCS_SCANNED]) - before
+        value = INFINITE if outcome == UNLIMITED else 0
+        if outcome == UNSOLVED:
+            source, sink = int(made.counts[SOURCE]), int(made.counts[SINK])
+            value, side = piece.seat.from_zero(source, sink, control)
+            if value != INFINITE:
+                split(made, source, sink, value, side, False)
+        if value == INFINITE:
+            raise EngineError("two terminals have no finite cut, but are not joined without limit")
+        return bool(outcome == DONE)
+
+    def _put_off(self, piece: Piece, is_done: bool) -> None:
+        """Enter a piece into the tree, and go on around those of its slots that hold several terminals."""
+        assert self._pieces is not None
+        whole, made = piece.seat.solver.whole, piece.forest
+        edges = None if is_done else edges_around(whole, made)
+        if edges is None and not is_done:
+            piece.scanned = -piece.scanned  # no gain: as much again where it is
+            return
+        self._pieces.pop()
+        number = self._entered(piece)
+        if edges is None:
+            return
+        k = len(number)
+        slots = Slots(made.slot, made.up[:k], made.pairs[made.made[:k]])
+        failures = contraction_failures(*whole, slots, edges.around)
+        if failures:
+            raise EngineError(f"a network around a part of a tree could not be proven: {'; '.join(failures)}")
+        for z in np.flatnonzero(made.members[:k] > 1).tolist():
+            drawn = drawn_around(whole, edges, z)
+            within = drawn.end >= 0
+            y = np.where(within, 0, -1 - drawn.end)
+            beyond = np.where(y == z, PARENT, -2 - number[y])
+            stands_for = np.where(within, piece.stands_for[np.where(within, drawn.end, 0)], beyond).astype(np.int32)
+            terminals = np.flatnonzero(within & made.is_member[np.where(within, drawn.end, 0)]).astype(np.int32)
+            roots = np.flatnonzero(drawn.end == (-1 - z if made.up[z] >= 0 else piece.root))
+            root = int(roots[0]) if len(roots) else int(terminals[0])
+            seat = PairSolver.of(drawn.network, terminals).seat()
+            self._pieces.append(Piece(seat, forest(seat.solver, terminals, root), stands_for, int(number[z]), root))
+
+    def _entered(self, piece: Piece) -> VertexArray:
+        """int32[k]: the slots of the whole tree that the slots of a piece have become."""
+        made, k = piece.forest, int(piece.forest.counts[SLOTS])
+        number = np.empty(k, np.int32)
+        linked = made.up[:k] >= 0  # the one that is not keeps the number, by which the link with the parent is known
+        number[linked], number[~linked] = np.arange(self._count, self._count + k - 1), piece.slot
+        self._count += k - 1
+        real, hangs = piece.stands_for >= 0, piece.stands_for < PARENT
+        self._slot[piece.stands_for[real]] = number[made.slot[real]]
+        self._up[-2 - piece.stands_for[hangs]] = number[made.slot[hangs]]
+        up, above, value = made.up[:k], self._up[piece.slot], self._value[piece.slot]
+        self._up[number] = np.where(up >= 0, number[up], above)
+        self._value[number] = np.where(up >= 0, made.value[:k], value)
+        proven = made.pairs[1:k].copy()
+        proven[:, :2] = piece.stands_for[proven[:, :2]]
+        self._proven.append(proven)
+        return number
 
     def finish(self) -> CutTree:
         """The tree, proven. O((n + m) log n). Raises `EngineError` if it is none."""
-        made, n = self._forest, self._network.n_vertices
-        assert made is not None
-        holder = np.empty(len(made.order), np.int32)
-        holder[made.slot[made.order]] = made.order
-        group, head = holder[made.slot], np.full(n, NONE, np.int32)
-        value = np.zeros(n, np.int64)
-        head[made.order] = holder[made.up[made.slot[made.order]]]
-        value[made.order] = made.value[made.slot[made.order]]
+        kept, n = self.kept, self._network.n_vertices
+        assert self._pieces == []
+        holder = np.empty(len(kept), np.int32)
+        holder[self._slot[kept]] = kept
+        group, head, value = holder[self._slot], np.full(n, NONE, np.int32), np.zeros(n, np.int64)
+        head[kept], value[kept] = holder[self._up[self._slot[kept]]], self._value[self._slot[kept]]
         twins = self._terminals[self._twin[self._terminals] != self._terminals]
         head[twins], value[twins] = self._twin[twins], INFINITE
         peeled = np.flatnonzero(self._onto >= 0).astype(np.int32)
@@ -113,8 +208,13 @@ class TreeGrower:
         group[self._terminals] = self._terminals
         rows = self._terminals[1:]
         tree = CutTree(rows, head[rows], value[rows], group)
-        proven = np.concatenate((made.pairs[1:], straight))
+        proven = np.concatenate((*self._proven, straight))
         failures = tree_failures(self._network, self._terminals, tree.tail, tree.head, tree.value, tree.group, proven)
         if failures:
             raise EngineError(f"the tree could not be proven: {'; '.join(failures)}")
         return tree
+
+
+def tree_nbytes(network: Network) -> int:
+    """At most what a tree takes while it is made: two networks at a time, one of them around parts of the other."""
+    return 2 * (solver_nbytes(network) + seat_nbytes(network)) + 64 * network.n_arcs + 64 * network.n_vertices

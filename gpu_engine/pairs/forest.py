@@ -2,7 +2,7 @@
 
 Gomory and Hu's step: any two terminals of a slot are cut from each other by a minimum cut, and the slot is divided as
 the cut divides its vertices. A slot that hung on it, and its parent, hang on the part with which one vertex beyond the
-link goes, that was itself cut off by this link; so no cut has to be free of crossings, nor anything be contracted
+link goes, that was itself cut off by this link; so no cut has to be free of crossings, nor anything be drawn together
 (Gusfield). Which two are cut is free to choose. Here one is cut from the terminal that is nearest to it, so that what
 flows between them mostly stays near them; and those come first that least leads to, which are mostly cut off alone.
 
@@ -47,6 +47,8 @@ class Forest(NamedTuple):
     """int32[k]: such a vertex on the other side of that link; the root for the slot of the root."""
     value: UnitArray
     """int64[k]: of the cut of the link."""
+    made: VertexArray
+    """int32[k]: the row of `pairs` that the cut of the link was found for."""
     members: VertexArray
     """int32[k]: how many terminals lie in a slot."""
     order: VertexArray
@@ -69,8 +71,8 @@ class Forest(NamedTuple):
 SLOTS, LEFT, SEARCHES, SOURCE, SINK = range(5)
 
 
-def forest(solver: PairSolver, terminals: VertexArray) -> Forest:
-    """Of ``terminals`` that lie in the reduced network, the first one being the root. O(n log n + arcs)."""
+def forest(solver: PairSolver, terminals: VertexArray, root: int) -> Forest:
+    """Of ``terminals`` that lie in the reduced network, all in the slot of the ``root``. O(n log n + arcs)."""
     small, n = solver.small, len(solver.whole.row_offsets) - 1
     k, n_small = len(terminals), len(small.row_offsets) - 1
     is_member, back = np.zeros(n, np.bool_), np.full(n_small, NONE, np.int32)
@@ -80,9 +82,10 @@ def forest(solver: PairSolver, terminals: VertexArray) -> Forest:
     made = Forest(
         slot=np.zeros(n, np.int32),
         up=np.full(k, NONE, np.int32),
-        below=np.full(k, terminals[0], np.int32),
-        above=np.full(k, terminals[0], np.int32),
+        below=np.full(k, root, np.int32),
+        above=np.full(k, root, np.int32),
         value=np.zeros(k, np.int64),
+        made=np.zeros(k, np.int32),
         members=np.zeros(k, np.int32),
         order=in_order(small, terminals),
         is_member=is_member,
@@ -122,13 +125,15 @@ def part(whole: Whole, desk: Desk, forest: Forest, root: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def grow_some(whole: Whole, small: Reduced, desk: Desk, forest: Forest, slots: NDArray[np.int64]) -> int:
-    """Cut until something is to be said, which is told."""
+def grow_some(
+    whole: Whole, small: Reduced, desk: Desk, forest: Forest, slots: NDArray[np.int64], most: int = BLOCK_ARCS
+) -> int:
+    """Cut until something is to be said, which is told: after ``most`` arcs scanned, about, `SEEN`."""
     counts, begun = forest.counts, slots[ARCS_SCANNED]
     while counts[LEFT] > 0:
         counts[SOURCE] = forest.order[counts[LEFT] - 1]
         while forest.members[forest.slot[counts[SOURCE]]] > 1:
-            if slots[ARCS_SCANNED] - begun > BLOCK_ARCS:
+            if slots[ARCS_SCANNED] - begun > most:
                 return SEEN
             counts[SINK] = nearest(small, forest, counts[SOURCE], slots)
             source, sink = counts[SOURCE], counts[SINK]
@@ -188,11 +193,14 @@ def split(forest: Forest, source: int, sink: int, value: int, side: VertexArray,
     forest.members[new] = moved
     forest.members[here] -= moved
     if inside[above[here]]:  # what the slot hung on lies with the new one
-        up[new], above[new], forest.value[new] = up[here], above[here], forest.value[here]
+        up[new], above[new] = up[here], above[here]
+        forest.value[new], forest.made[new] = forest.value[here], forest.made[here]
         below[new] = below[here] if inside[below[here]] else apart
-        up[here], above[here], below[here], forest.value[here] = new, apart, other, value
+        up[here], above[here], below[here] = new, apart, other
+        forest.value[here], forest.made[here] = value, new
     else:
-        up[new], above[new], below[new], forest.value[new] = here, other, apart, value
+        up[new], above[new], below[new] = here, other, apart
+        forest.value[new], forest.made[new] = value, new
         if inside[below[here]]:
             below[here] = other
     for v in side:

@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from gpu_engine.checks.circulations import prove_circulation
+from gpu_engine.checks.contractions import Slots, contraction_failures
 from gpu_engine.checks.costs import prove_cheapest
 from gpu_engine.checks.flows import prove_flow, prove_paths
 from gpu_engine.checks.partitions import prove_partition
@@ -35,7 +36,9 @@ from gpu_engine.networks.network import Network
 from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import CapacityTable
+from gpu_engine.pairs.around import edges_around
 from gpu_engine.pairs.cut_tree import TreeGrower
+from gpu_engine.pairs.forest import forest
 from gpu_engine.pairs.global_cut import global_cut
 from gpu_engine.pairs.solver import PairSolver
 from gpu_engine.parametric.probes import Prober, Scaled
@@ -205,6 +208,10 @@ def _pairs() -> None:
     for _ in grower.grow(seat, control):
         pass
     grower.finish()
+    whole, made = seat.solver.whole, forest(seat.solver, ends, 0)
+    edges = edges_around(whole, made)
+    assert edges is not None
+    contraction_failures(*whole, Slots(made.slot, made.up[:1], made.pairs[:1]), edges.around)
     global_cut(network, control)
 
 

@@ -17,7 +17,10 @@ from gpu_engine.nested import levels
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.cpu.cycles import cancel_cycles
 from gpu_engine.paths import decompose
+from gpu_engine.checks.contractions import Slots, contraction_failures
+from gpu_engine.pairs.around import edges_around
 from gpu_engine.pairs.cut_tree import TreeGrower
+from gpu_engine.pairs.forest import forest
 from gpu_engine.pairs.global_cut import global_cut
 from gpu_engine.pairs.solver import PairSolver
 from gpu_engine.checks.circulations import Barrier, prove_circulation
@@ -129,8 +132,13 @@ for undirected in (False, True, np.array([True, False, True, False, True])):
             global_cut(network, Control())
             if undirected is True:
                 grower = TreeGrower(network, every[1:])
-                list(grower.grow(PairSolver.of(network, grower.kept).seat(), Control()))
+                seat = PairSolver.of(network, grower.kept).seat()
+                list(grower.grow(seat, Control()))
                 grower.finish()
+                made = forest(seat.solver, grower.kept, 1)
+                around = edges_around(seat.solver.whole, made).around
+                flows = made.pairs[made.made[:1]]
+                contraction_failures(*seat.solver.whole, Slots(made.slot, made.up[:1], flows), around)
             least = np.array([1 << 40])
             rows = np.array([4]) if undirected is False else np.empty(0, np.int64)
             plain = Network(edges)

@@ -13,9 +13,9 @@ from gpu_engine.errors import InvalidTerminals, NotUndirected
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.structure import present_of
-from gpu_engine.pairs.cut_tree import CutTree, TreeGrower
+from gpu_engine.pairs.cut_tree import CutTree, TreeGrower, tree_nbytes
 from gpu_engine.pairs.global_cut import GlobalCut, global_cut, global_cut_nbytes
-from gpu_engine.pairs.solver import PairSolver, seat_nbytes, solver_nbytes
+from gpu_engine.pairs.solver import PairSolver
 from gpu_engine.text.counted import counted
 from gpu_engine.types import INFINITE, VertexArray
 from service.errors import ServiceError
@@ -53,7 +53,7 @@ class CutTrees:
         graph = self._copies.at_least(task.command.graph, args.min_version)
         terminals = _terminals(graph.network, args)
         network = graph.network
-        own = solver_nbytes(network) + seat_nbytes(network) + TREE_BYTES * network.n_vertices
+        own = tree_nbytes(network) + TREE_BYTES * network.n_vertices
 
         def work(network: Network) -> dict[str, object]:
             found = _grown(task, network, terminals)

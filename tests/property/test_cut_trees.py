@@ -1,0 +1,116 @@
+"""Trees whose cuts are found in networks around parts of them, and the proof that what was drawn together may be."""
+
+import numpy as np
+import pytest
+
+from gpu_engine.checks.contractions import Around, Slots, contraction_failures
+from gpu_engine.engine import Control
+from gpu_engine.generators import generate
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
+from gpu_engine.pairs import cut_tree
+from gpu_engine.pairs.cut_tree import TreeGrower
+from gpu_engine.pairs.solver import PairSolver
+from gpu_engine.types import INFINITE
+from tests.cases import cases
+from tests.property.test_pair_solver import assert_cut_tree, grown
+from tests.random_networks import random_network
+
+SEEDS_A_CASE = 50
+
+
+@pytest.fixture
+def drawn_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every cut but the last of a network is followed by networks around its parts."""
+    monkeypatch.setattr(cut_tree, "SMALL", 2)
+    monkeypatch.setattr(cut_tree, "SIZES", 0)
+
+
+def ladder(rng: np.random.Generator, n: int) -> EdgeList:
+    """A ladder or a ring with some edges across, few distinct capacities, some of them unlimited, empty or twice."""
+    k = n // 2
+    rails = np.concatenate([np.arange(k - 1), k + np.arange(k - 1)])
+    tail, head = np.concatenate([rails, np.arange(k)]), np.concatenate([rails + 1, k + np.arange(k)])
+    if rng.random() < 0.4:
+        across = rng.integers(0, n, (2, int(rng.integers(0, 4))))
+        tail, head = np.concatenate([np.arange(n), across[0]]), np.concatenate([np.roll(np.arange(n), -1), across[1]])
+    capacity = rng.integers(int(rng.integers(0, 2)), int(rng.choice([2, 4, 30])), len(tail))
+    capacity[rng.random(len(tail)) < rng.choice([0, 0.1])] = INFINITE
+    name = rng.permutation(n)
+    return EdgeList(n, name[tail].astype(np.int32), name[head].astype(np.int32), capacity, True)
+
+
+@pytest.mark.usefixtures("drawn_together")
+@pytest.mark.parametrize("first", range(0, cases(600), SEEDS_A_CASE))
+def test_trees_of_networks_around_parts_are_cut_trees(first: int) -> None:
+    for seed in range(first, first + SEEDS_A_CASE):
+        rng, edges = np.random.default_rng(seed), random_network(seed, 9)
+        if seed % 3 or edges.n_vertices > 10:
+            edges = ladder(rng, int(rng.integers(4, 11)))
+        edges = EdgeList(edges.n_vertices, edges.tail, edges.head, edges.capacity, True)
+        count = edges.n_vertices if seed % 2 else int(rng.integers(1, edges.n_vertices + 1))
+        assert_cut_tree(edges, rng.permutation(edges.n_vertices)[:count].astype(np.int32), seed)
+
+
+@pytest.mark.parametrize("shape", ["ladder", "strip"])
+def test_long_and_narrow_networks_take_little_more_than_their_size(shape: str) -> None:
+    n, wide = 6000, 2 if shape == "ladder" else 3
+    at = np.arange(n, dtype=np.int32).reshape(-1, wide)
+    tail, head = (np.concatenate([a.ravel(), b.ravel()]) for a, b in ((at[:-1], at[:, :-1]), (at[1:], at[:, 1:])))
+    network, control = Network(EdgeList(n, tail, head, np.full(len(tail), 5), True)), Control()
+    grower = TreeGrower(network, np.arange(n, dtype=np.int32))
+    for _ in grower.grow(PairSolver.of(network, grower.kept).seat(), control):
+        pass
+    assert control.slots[Control.ARCS_SCANNED] < 400 * (n + network.n_arcs)
+    assert np.bincount(grower.finish().value).argmax() in (5 * wide, 15)
+
+
+def test_where_it_stops_it_goes_on() -> None:
+    """After a cancel in whatever network, and with the same tree as at one go."""
+    edges = generate("grid", seed=1, rows=24, columns=40)
+    network = Network(EdgeList(edges.n_vertices, edges.tail, edges.head, edges.capacity, True))
+    terminals = np.arange(network.n_vertices, dtype=np.int32)
+    at_one_go, grower = grown(network, terminals), TreeGrower(network, terminals)
+    seat = PairSolver.of(network, grower.kept).seat()
+    told = [next(grower.grow(seat, Control()))]
+    told += list(grower.grow(seat, Control()))
+    tree = grower.finish()
+    assert told == sorted(told)
+    assert told[-1] == len(tree.tail)
+    for column, other in zip(
+        (tree.head, tree.value, tree.group), (at_one_go.head, at_one_go.value, at_one_go.group), strict=True
+    ):
+        assert (column == other).all()
+
+
+RING = EdgeList(4, np.array([0, 1, 2, 3]), np.array([1, 2, 3, 0]), np.array([3, 1, 3, 2]), True)
+"""0 -3- 1 -1- 2 -3- 3 -2- 0: the cut of the edges of 1 and 2 divides {0, 1} from {2, 3}."""
+
+
+def told(slot: list[int], up: list[int], flow: list[list[int]], edges: list[tuple[int, int, int, int]]) -> str:
+    network = Network(RING)
+    whole = network.row_offsets, network.head, network.reverse_arc, network.arc_capacity()
+    columns = np.array(edges, np.int32).reshape(-1, 4).T
+    around = Around(columns[0], network.edge_arc[columns[1]], columns[2], columns[3])
+    slots = Slots(np.array(slot, np.int32), np.array(up, np.int32), np.array(flow))
+    return "; ".join(contraction_failures(*whole, slots, around))
+
+
+def test_what_is_drawn_together_wrongly_is_seen() -> None:
+    slot, up, flow = [0, 0, 1, 1], [-1, 0], [[0, 0, 0], [3, 0, 3]]
+    own = [(0, 0, 0, 1), (0, 1, 1, -2), (0, 3, -2, 0), (1, 2, 2, 3), (1, 1, -2, 2), (1, 3, 3, -2)]
+    assert not told(slot, up, flow, own)
+    assert "no tree" in told(slot, [1, 0], flow, own)
+    assert "minimum cuts" in told(slot, up, [[0, 0, 0], [3, 0, 2]], own)
+    assert "minimum cuts" in told(slot, up, [[0, 0, 0], [3, 2, 3]], own)
+    assert "twice" in told(slot, up, flow, [*own, own[1]])
+    for wrong in (
+        (0, 0, 0, 0),
+        (0, 1, 1, 2),
+        (0, 2, 0, 1),
+        (0, 0, 0, -2),
+        (0, 1, 1, -1),
+        (1, 0, -1, -2),
+        (1, 2, -2, 3),
+    ):
+        assert "elsewhere" in told(slot, up, flow, [wrong]), wrong
