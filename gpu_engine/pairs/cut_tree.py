@@ -3,9 +3,10 @@
 A true cut tree: removing a row of it splits the vertices into the two sides of a minimum cut of its ends. Vertices that
 are no terminals are never cut off themselves; they go with a terminal. Vertices that are joined by unlimited edges are
 one vertex to any finite cut; the first terminal among them stands for the others, which hang on it without limit.
-Terminals that are linked with one vertex only are peeled off first, again and again: of a network that is a tree,
-nothing is left to cut. The others are cut from one another (`gpu_engine.pairs.forest`); what takes long in one network
-goes on in networks around the parts of it (`gpu_engine.pairs.around`).
+Terminals that are linked with one vertex only, and rings that hang on one, are peeled off first, again and again: of a
+network that is a tree of rings, nothing is left to cut. The others are cut from one another
+(`gpu_engine.pairs.forest`); what takes long in one network goes on in networks around the parts of it
+(`gpu_engine.pairs.around`).
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from gpu_engine.checks.contractions import Slots, contraction_failures
-from gpu_engine.checks.cut_trees import flows_straight, tree_failures
+from gpu_engine.checks.cut_trees import flows_around, flows_straight, tree_failures
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, EngineError, InvalidTerminals
 from gpu_engine.networks.network import Network
@@ -94,8 +95,7 @@ class TreeGrower:
         first[joined[terminals[::-1]]] = terminals[::-1]
         self._twin = first[joined]
         """int32[n]: the first terminal joined to a vertex without limit, perhaps itself."""
-        self._onto = pendants(network, terminals)
-        """int32[n]: the terminal that a peeled one hangs on, -1 for all others."""
+        self._peeled = pendants(network, terminals)
         k = len(self.kept)
         self._slot, self._up = np.zeros(network.n_vertices, np.int32), np.full(k, NONE, np.int32)
         self._value, self._count = np.zeros(k, np.int64), 1
@@ -105,7 +105,7 @@ class TreeGrower:
     @property
     def kept(self) -> VertexArray:
         """The terminals that are cut from one another, the root first."""
-        chosen = (self._onto[self._terminals] < 0) & (self._twin[self._terminals] == self._terminals)
+        chosen = (self._peeled.onto[self._terminals] < 0) & (self._twin[self._terminals] == self._terminals)
         kept: VertexArray = self._terminals[chosen]
         return kept
 
@@ -202,13 +202,19 @@ class TreeGrower:
         head[kept], value[kept] = holder[self._up[self._slot[kept]]], self._value[self._slot[kept]]
         twins = self._terminals[self._twin[self._terminals] != self._terminals]
         head[twins], value[twins] = self._twin[twins], INFINITE
-        peeled = np.flatnonzero(self._onto >= 0).astype(np.int32)
-        straight = flows_straight(self._network, peeled, self._onto)
-        head[peeled], value[peeled] = self._onto[peeled], straight[:, 2]
+        onto, rings, offsets = self._peeled
+        peeled = np.flatnonzero(onto >= 0).astype(np.int32)
+        straight = flows_straight(self._network, peeled, onto)
+        arcs = self._network.row_offsets, self._network.head, self._network.arc_capacity()
+        around = flows_around(*arcs, rings, offsets)
+        head[peeled], value[peeled] = onto[peeled], straight[:, 2]
+        for one, other in ((0, 1), (1, 0)):
+            hangs = around[onto[around[:, one]] == around[:, other]]
+            value[hangs[:, one]] = hangs[:, 2]
         group[self._terminals] = self._terminals
         rows = self._terminals[1:]
         tree = CutTree(rows, head[rows], value[rows], group)
-        proven = np.concatenate((*self._proven, straight))
+        proven = np.concatenate((*self._proven, straight, around))
         failures = tree_failures(self._network, self._terminals, tree.tail, tree.head, tree.value, tree.group, proven)
         if failures:
             raise EngineError(f"the tree could not be proven: {'; '.join(failures)}")

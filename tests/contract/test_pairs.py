@@ -194,7 +194,7 @@ def test_updates_do_not_wait_and_rows_are_of_one_version(http: httpx.Client) -> 
 def test_a_cancel_and_a_time_limit_end_it(http: httpx.Client) -> None:
     """The tree takes seconds, so that it is cancelled long before it could end."""
     n = 30_000
-    ring = {"tail": list(range(n)), "head": [*range(1, n), 0], "capacity": [3] * n, "undirected": True}
+    ring = {"tail": [*range(n), 0], "head": [*range(1, n), 0, n // 2], "capacity": [3] * (n + 1), "undirected": True}
     graph, every = load(http, "slow", ring), list(range(n))
     assert refused(http, graph, "gomory-hu-tree", terminals=every, time_limit_s=0.01)[:2] == (504, "timeout")
     assert refused(http, graph, "pairs", among=every[::300], fields=["cut"], time_limit_s=0.01)[:2] == (504, "timeout")

@@ -1,15 +1,19 @@
 """Trees whose cuts are found in networks around parts of them, and the proof that what was drawn together may be."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from gpu_engine.checks.contractions import Around, Slots, contraction_failures
+from gpu_engine.checks.cut_trees import flows_around
 from gpu_engine.engine import Control
 from gpu_engine.generators import generate
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.pairs import cut_tree
 from gpu_engine.pairs.cut_tree import TreeGrower
+from gpu_engine.pairs.pendants import pendants
 from gpu_engine.pairs.solver import PairSolver
 from gpu_engine.types import INFINITE
 from tests.cases import cases
@@ -81,6 +85,68 @@ def test_where_it_stops_it_goes_on() -> None:
         (tree.head, tree.value, tree.group), (at_one_go.head, at_one_go.value, at_one_go.group), strict=True
     ):
         assert (column == other).all()
+
+
+def rings(rng: np.random.Generator, n: int) -> EdgeList:
+    """A tree of rings, links and now and then more, some edges of which are unlimited, empty or twice."""
+    pairs: list[tuple[int, int]] = []
+    made = 1
+    while made < n:
+        top, more = int(rng.integers(0, made)), int(min(rng.integers(1, 5), n - made))
+        way = [top, *range(made, made + more)]
+        pairs += [*pairwise(way), *([(way[-1], top)] if more > 1 else [])]
+        made += more
+    pairs += [tuple(rng.integers(0, n, 2).tolist()) for _ in range(int(rng.choice([0, 0, 1])))]
+    tail, head = np.array(pairs).T
+    capacity = rng.integers(int(rng.integers(0, 2)), int(rng.choice([2, 4, 30])), len(tail))
+    capacity[rng.random(len(tail)) < rng.choice([0, 0.1])] = INFINITE
+    name = rng.permutation(n)
+    return EdgeList(n, name[tail].astype(np.int32), name[head].astype(np.int32), capacity, True)
+
+
+@pytest.mark.parametrize("first", range(0, cases(1000), SEEDS_A_CASE))
+def test_rings_that_hang_on_one_vertex_are_peeled(first: int) -> None:
+    peeled = 0
+    for seed in range(first, first + SEEDS_A_CASE):
+        rng = np.random.default_rng(seed)
+        edges = rings(rng, int(rng.integers(3, 11)))
+        count = edges.n_vertices if seed % 4 else int(rng.integers(1, edges.n_vertices + 1))
+        terminals = rng.permutation(edges.n_vertices)[:count].astype(np.int32)
+        assert_cut_tree(edges, terminals, seed)
+        peeled += len(pendants(Network(edges), terminals).offsets) - 1
+    assert peeled > SEEDS_A_CASE / 5
+
+
+@pytest.mark.parametrize("shape", ["ring", "tree of rings"])
+def test_a_tree_of_rings_asks_for_no_cut(shape: str) -> None:
+    n, rng = 60_000, np.random.default_rng(1)
+    at = np.arange(n, dtype=np.int32)
+    tail, head = at, np.roll(at, -1)
+    if shape != "ring":  # squares, each at a corner of one before it
+        top = np.array([rng.integers(0, 3 * k + 1) for k in range(n // 3)])
+        first = 3 * np.arange(n // 3) + 1
+        tail = np.concatenate([top, first, first + 1, first + 2]).astype(np.int32)
+        head = np.concatenate([first, first + 1, first + 2, top]).astype(np.int32)
+        n = 3 * (n // 3) + 1
+    network = Network(EdgeList(n, tail, head, rng.integers(1, 100, len(tail)), True))
+    terminals = np.roll(np.arange(n, dtype=np.int32), 17)
+    assert TreeGrower(network, terminals).kept.tolist() == [n - 17]
+    assert len(grown(network, terminals).tail) == n - 1
+
+
+def test_a_ring_that_is_none_carries_nothing_round() -> None:
+    network = Network(RING)
+    arcs = network.row_offsets, network.head, network.arc_capacity()
+
+    def flows(*ring: int) -> list[int]:
+        columns = np.array(ring, np.int32), np.array([0, len(ring)])
+        return [int(units) for units in flows_around(*arcs, *columns)[:, 2]]
+
+    assert flows(0, 1, 2, 3) == [4, 3, 4, 3]
+    assert flows(2, 1, 0, 3) == [3, 4, 3, 4]
+    assert flows(0, 1, 2) == [3, 1, 1]  # no link leads back
+    assert flows(0, 1, 0, 3) == [0, 0, 0, 0]
+    assert flows(0, 1) == [0, 0]
 
 
 RING = EdgeList(4, np.array([0, 1, 2, 3]), np.array([1, 2, 3, 0]), np.array([3, 1, 3, 2]), True)
