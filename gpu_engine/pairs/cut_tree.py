@@ -9,9 +9,10 @@ network that is a tree of rings, nothing is left to cut. The others are cut from
 (`gpu_engine.pairs.around`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Final, Self
 
 import numpy as np
 
@@ -48,6 +49,9 @@ SMALL: Final = 512
 SIZES: Final = 64
 """After so many sizes (n + arcs) scanned in a network it goes on in networks around its parts."""
 
+WAITING_BYTES: Final = 100
+"""For each arc and vertex: the networks that wait, and the edges of those that are made."""
+
 PARENT: Final = -1
 """What a vertex stands for that lies beyond the link of its slot with the parent; -2 - y: beyond that of slot y."""
 
@@ -76,6 +80,11 @@ class Piece:
     root: int
     scanned: int = 0
 
+    @classmethod
+    def of(cls, network: Network, terminals: VertexArray, stands_for: VertexArray, slot: int, root: int) -> Self:
+        seat = PairSolver.of(network, terminals).seat()
+        return cls(seat, forest(seat.solver, terminals, root), stands_for, slot, root)
+
     @property
     def size(self) -> int:
         whole = self.seat.solver.whole
@@ -99,7 +108,10 @@ class TreeGrower:
         k = len(self.kept)
         self._slot, self._up = np.zeros(network.n_vertices, np.int32), np.full(k, NONE, np.int32)
         self._value, self._count = np.zeros(k, np.int64), 1
-        self._pieces: list[Piece] | None = None
+        self._piece: Piece | None = None
+        """The one at hand."""
+        self._waiting: list[Callable[[], Piece]] | None = None
+        """What makes the others, whose working memory is not there yet."""
         self._proven: list[UnitArray] = []
 
     @property
@@ -112,20 +124,17 @@ class TreeGrower:
     def grow(self, seat: Seat, control: Control) -> Iterator[int]:
         """Cut until each terminal lies alone; gives now and then how many are cut off. ``seat`` is of a solver for
         `kept`. Raises `Cancelled`; the next call goes on from there."""
-        if self._pieces is None:
-            root = int(self._terminals[0])
-            whole = Piece(
-                seat, forest(seat.solver, self.kept, root), np.arange(len(self._slot), dtype=np.int32), 0, root
-            )
-            part(seat.solver.whole, seat.desk, whole.forest, root)
-            self._pieces = [whole]
+        if self._waiting is None:
+            root, every = int(self._terminals[0]), np.arange(len(self._slot), dtype=np.int32)
+            self._piece, self._waiting = Piece(seat, forest(seat.solver, self.kept, root), every, 0, root), []
+            part(seat.solver.whole, seat.desk, self._piece.forest, root)
         others = len(self._terminals) - len(self.kept)
-        while self._pieces:
-            piece = self._pieces[-1]
+        while self._piece is not None or self._waiting:
+            piece = self._piece = self._piece or self._waiting.pop()()
             is_done = self._grown(piece, control)
             yield others + self._count + int(piece.forest.counts[SLOTS]) - 2
             if is_done or (len(piece.stands_for) > SMALL and piece.scanned > SIZES * piece.size):
-                self._put_off(piece, is_done)
+                self._put_off(piece, is_done, self._waiting)
 
     def _grown(self, piece: Piece, control: Control) -> bool:
         """Whether all of its terminals lie alone, after some steps. Raises `Cancelled`."""
@@ -145,15 +154,14 @@ class TreeGrower:
             raise EngineError("two terminals have no finite cut, but are not joined without limit")
         return bool(outcome == DONE)
 
-    def _put_off(self, piece: Piece, is_done: bool) -> None:
-        """Enter a piece into the tree, and go on around those of its slots that hold several terminals."""
-        assert self._pieces is not None
+    def _put_off(self, piece: Piece, is_done: bool, waiting: list[Callable[[], Piece]]) -> None:
+        """Enter a piece into the tree; networks around those of its slots that hold several terminals are to wait."""
         whole, made = piece.seat.solver.whole, piece.forest
         edges = None if is_done else edges_around(whole, made)
         if edges is None and not is_done:
             piece.scanned = -piece.scanned  # no gain: as much again where it is
             return
-        self._pieces.pop()
+        self._piece = None
         number = self._entered(piece)
         if edges is None:
             return
@@ -171,8 +179,7 @@ class TreeGrower:
             terminals = np.flatnonzero(within & made.is_member[np.where(within, drawn.end, 0)]).astype(np.int32)
             roots = np.flatnonzero(drawn.end == (-1 - z if made.up[z] >= 0 else piece.root))
             root = int(roots[0]) if len(roots) else int(terminals[0])
-            seat = PairSolver.of(drawn.network, terminals).seat()
-            self._pieces.append(Piece(seat, forest(seat.solver, terminals, root), stands_for, int(number[z]), root))
+            waiting.append(partial(Piece.of, drawn.network, terminals, stands_for, int(number[z]), root))
 
     def _entered(self, piece: Piece) -> VertexArray:
         """int32[k]: the slots of the whole tree that the slots of a piece have become."""
@@ -195,7 +202,8 @@ class TreeGrower:
     def finish(self) -> CutTree:
         """The tree, proven. O((n + m) log n). Raises `EngineError` if it is none."""
         kept, n = self.kept, self._network.n_vertices
-        assert self._pieces == []
+        assert self._piece is None
+        assert self._waiting == []
         holder = np.empty(len(kept), np.int32)
         holder[self._slot[kept]] = kept
         group, head, value = holder[self._slot], np.full(n, NONE, np.int32), np.zeros(n, np.int64)
@@ -222,5 +230,6 @@ class TreeGrower:
 
 
 def tree_nbytes(network: Network) -> int:
-    """At most what a tree takes while it is made: two networks at a time, one of them around parts of the other."""
-    return 2 * (solver_nbytes(network) + seat_nbytes(network)) + 64 * network.n_arcs + 64 * network.n_vertices
+    """About what a tree takes while it is made: the network, the one around a part of it, and some that wait."""
+    waiting = WAITING_BYTES * (network.n_arcs + network.n_vertices)
+    return 2 * (solver_nbytes(network) + seat_nbytes(network)) + waiting
