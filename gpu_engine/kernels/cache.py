@@ -19,7 +19,7 @@ CONSTANTS: Final = ("types.py", "engine.py", "free.py")
 
 WITH_KERNELS: Final = tuple(
     f"{package}/*.py"
-    for package in ("checks", "circulations", "cpu", "mincost", "networks", "pairs", "partition", "text")
+    for package in ("checks", "circulations", "closures", "cpu", "mincost", "networks", "pairs", "partition", "text")
 )
 """Packages with kernels, beside the modules of `gpu_engine` itself."""
 

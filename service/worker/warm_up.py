@@ -17,6 +17,7 @@ from gpu_engine.checks.flows import prove_flow, prove_paths
 from gpu_engine.checks.partitions import prove_partition
 from gpu_engine.checks.throughput import prove_throughput
 from gpu_engine.circulations.solver import find_circulation
+from gpu_engine.closures.nested import levels
 from gpu_engine.engine import Control, Engine, FlowState
 from gpu_engine.footprint import unlimited
 from gpu_engine.formats import pack, unpack
@@ -26,7 +27,6 @@ from gpu_engine.mincost.expansion import Candidates, cheapest_expansion
 from gpu_engine.mincost.potentials import potentials
 from gpu_engine.mincost.problem import problem_of
 from gpu_engine.mincost.successive import sent
-from gpu_engine.nested import levels
 from gpu_engine.networks.bipartite import one_each
 from gpu_engine.networks.bounds import LowerBounds
 from gpu_engine.networks.edgelist import EdgeList

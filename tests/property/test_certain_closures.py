@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from gpu_engine.checks.levels import cost_all_they_carry
+from gpu_engine.closures.nested import levels
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, Unbounded
-from gpu_engine.nested import levels
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals

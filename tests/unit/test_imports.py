@@ -70,7 +70,7 @@ NEVER_REACHED: Mapping[str, tuple[str, ...]] = {
     "gpu_engine.checks.cut_trees": (*ENGINES, "gpu_engine.pairs"),
     "gpu_engine.checks.global_cuts": (*ENGINES, "gpu_engine.pairs"),
     "gpu_engine.checks.contractions": (*ENGINES, "gpu_engine.pairs"),
-    "gpu_engine.checks.levels": (*ENGINES, "gpu_engine.nested"),
+    "gpu_engine.checks.levels": (*ENGINES, "gpu_engine.closures.nested"),
 }
 """Not even through other modules of ours."""
 

@@ -13,7 +13,7 @@ import gpu_engine
 from dataclasses import replace
 from gpu_engine.networks.bipartite import one_each
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.nested import levels
+from gpu_engine.closures.nested import levels
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.cpu.cycles import cancel_cycles
 from gpu_engine.paths import decompose

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.checks.levels import cost_all_they_carry
+from gpu_engine.closures.nested import LEVEL_BYTES_ARC, LEVEL_BYTES_VERTEX, levels
 from gpu_engine.engine import Control
-from gpu_engine.nested import LEVEL_BYTES_ARC, LEVEL_BYTES_VERTEX, levels
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import CapacityTable

@@ -1,0 +1,1 @@
+"""What closures of edges and vertices cost."""
