@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.cpu import greedy, ibfs
 from gpu_engine.cpu.budget import MORE_SHARE, Budget, are_few, budget_for, settled, widths
-from gpu_engine.cpu.ibfs import Forests
+from gpu_engine.cpu.forests import Forests
 from gpu_engine.cpu.pseudoflow import (
     CANCEL,
     NARROW,

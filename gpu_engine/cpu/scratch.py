@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.cpu.audit import SHARE
-from gpu_engine.cpu.ibfs import Forests
+from gpu_engine.cpu.forests import Forests
 from gpu_engine.cpu.pseudoflow import Forest
 from gpu_engine.cpu.reach import Reach
 
