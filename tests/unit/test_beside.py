@@ -112,12 +112,12 @@ def test_updates_and_questions_go_on_while_rows_are_solved(asked: Caller, gate: 
 
 def test_a_study_without_trials_is_right_and_obeys_a_cancel(asked: Caller, gate: threading.Event) -> None:
     edges = diamond().edges
-    job = asked.submit(Kind.CLOSURE_STUDY, "g", ClosureStudyArgs(most=None))
+    job = asked.submit(Kind.CLOSURE_STUDY, "g", ClosureStudyArgs(most=edges.n_edges))
     assert Gated.reached.wait(PATIENCE_S)
     asked.run(asked.dispatcher.cancel(job))
     eventually(lambda: status(asked, job) is Status.CANCELLED)
     gate.set()
-    told = asked.ask(Kind.CLOSURE_STUDY, "g", ClosureStudyArgs(most=None))
+    told = asked.ask(Kind.CLOSURE_STUDY, "g", ClosureStudyArgs(most=edges.n_edges))
     assert (told["version"], told["candidates"]) == (1, edges.n_edges)
     base = told["base"]["value"]
     closed = {row["row"]: row["value"] for row in told["answers"]}
