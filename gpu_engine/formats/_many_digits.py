@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.networks.rounded import Rounded
+from gpu_engine.networks.rounded import EXACT, Rounded
 from gpu_engine.networks.rounding import OF_DECIMAL, Rounding
 from gpu_engine.types import MAX_TOTAL, BoolArray, UnitArray
 
@@ -40,7 +40,7 @@ def round_floats(values: Floats, decimals: int, rounding: Rounding) -> tuple[Uni
     most[rows] = 0  # their changes are known
     largest = _largest(values, units, most, decimals, largest)
     # None of the others is a whole number of units: it would be short.
-    return units, Rounded(inexact + len(values) - len(rows), largest.scaleb(-decimals, CONTEXT))
+    return units, Rounded(inexact + len(values) - len(rows), EXACT.plus(largest.scaleb(-decimals, CONTEXT)))
 
 
 def _by_arithmetic(values: Floats, decimals: int, rounding: Rounding) -> tuple[UnitArray, BoolArray]:
@@ -70,7 +70,7 @@ def _by_digits(values: Floats, decimals: int, rounding: Rounding) -> tuple[UnitA
     for number in (Decimal(repr(value)).scaleb(decimals, CONTEXT) for value in values.tolist()):
         whole = number.to_integral_value(mode, CONTEXT)
         if whole != number:
-            changes.append(abs(CONTEXT.subtract(number, whole)))
+            changes.append(CONTEXT.subtract(number, whole).copy_abs())
         units.append(min(int(whole), MAX_TOTAL + 1))
     return np.array(units, np.int64), changes
 
@@ -97,7 +97,7 @@ def _largest(values: Floats, units: UnitArray, most: Floats, decimals: int, larg
 
 def _change(value: np.float64, unit: np.int64, decimals: int) -> Decimal:
     number = Decimal(repr(float(value))).scaleb(decimals, CONTEXT)
-    return abs(CONTEXT.subtract(number, int(unit)))
+    return CONTEXT.subtract(number, int(unit)).copy_abs()
 
 
 def _below(number: Decimal) -> float:

@@ -47,6 +47,9 @@ def test_nothing_is_said_where_nothing_was_rounded(name: str) -> None:
 
 @settings(deadline=None, print_blob=True)
 @example([4294967295.875], 0, "nearest", "csv")
+@example([1.1198646852134934e-133], 0, "up", "arrow")
+@example([1.1198646852134934e-133, 5e-324], 6, "up", "npz")
+@example([5e-324], 2, "nearest", "csv")
 @given(
     st.lists(st.floats(0, 2.0**40), min_size=1, max_size=30), st.integers(0, 6), st.sampled_from(MODES),
     st.sampled_from(sorted(FORMATS)),
