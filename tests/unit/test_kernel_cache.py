@@ -39,7 +39,9 @@ def package(root: Path, value: int) -> None:
 
 
 def answer(root: Path) -> str:
+    """Of a process that leaves no bytecode: Python takes two sources of one length and one second for the same."""
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
     code = "from gpu_engine.cpu.caller import caller; print(caller())"
     run = subprocess.run([sys.executable, "-c", code], cwd=root, env=environment, capture_output=True, check=True)
     return run.stdout.decode().strip()
