@@ -144,8 +144,9 @@ class Requests:
         if status >= 500:
             span.failed(known["code"] or str(status))
         path = scope["path"]
-        agent = Headers(scope=scope).get("user-agent")
-        if not self._access_log or (path in PROBES and not self._failing_probes.is_news(path, status, agent)):
+        if not self._access_log:
+            return
+        if path in PROBES and not self._failing_probes.is_news(path, status, Headers(scope=scope).get("user-agent")):
             return
         told = {name: value for name, value in known.items() if value is not None}
         ms = round(elapsed_s * 1e3, 2)
