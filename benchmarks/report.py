@@ -158,7 +158,7 @@ PAPER = (
 PAPER_K = 2
 
 DEVICE_PARTITIONS = (
-    "The same networks and changes on one H100 beside METIS on a core of the same machine, by the clock on the wall. A "
+    "The same networks and changes on one H200 beside METIS on a core of the same machine, by the clock on the wall. A "
     "partition from nothing has METIS divide the smallest of its graphs, in a process of its own (0.1 s or more of the "
     "time). Of the power law, many vertices have few links or none; METIS, asked for the whole, does not find how "
     "little need be cut where a part may have mostly such."

@@ -30,6 +30,7 @@ from gpu_engine.partition.columns import lengthened
 from gpu_engine.partition.flow_refine import flow_refine_bytes
 from gpu_engine.partition.moves import NOWHERE, Books
 from gpu_engine.partition.multilevel import multilevel_bytes
+from gpu_engine.partition.numbers import numbers, shared
 from gpu_engine.partition.partitioner import HostPartitioner, Partitioner, holds_bytes
 from gpu_engine.partition.problem import Question, edge_weight_bytes, limit_of
 from gpu_engine.partition.survey import (
@@ -224,6 +225,7 @@ class ResidentPartition:
         room(Footprint(needed + flow_refine_bytes(n, arcs, k)))
         weight = self._scales.begin(network)
         links = link_weights(arcs, network.edge_arc, network.reverse_arc, weight)
+        before = self._books.part if self._buckets is not None else None
         self._buckets = bucketed(network.row_offsets, network.head, links)
         self._books = _books(n, k)
         self._books.part[:] = np.where(network.there, k, NOWHERE)
@@ -231,6 +233,8 @@ class ResidentPartition:
         self._books.limit[0] = limit
         thousandths = int(1000 * self.question.epsilon)
         self._partitioner.full(self._graph, self._books, thousandths, self.question.seed, control)
+        if before is not None:
+            renumber(self._books, before)
         self._upkeep.begin(self._buckets.n_slots_used // 2, int(weight.sum(dtype=np.int64)), self.cut)
         return Report(Way.FULL, n + network.n_edges, 0, reason)
 
@@ -256,6 +260,15 @@ class ResidentPartition:
             room(Footprint(bucket_bytes(n, self._graph.n_slots_used)))
             wide = 2 * int(max(self._graph.room[tail[done]], self._graph.room[head[done]])) + 4 * (len(tail) - done)
             self._buckets = packed_anew(self._graph, n, 2 * wide)
+
+
+def renumber(books: Books, before: VertexArray) -> None:
+    """Have parts keep the numbers they had as far as they are the same. O(n + k²)."""
+    k = len(books.part_weight) - 1
+    number = numbers(shared(before, books.part, k))
+    there = books.part != NOWHERE
+    books.part[there] = number[books.part[there]]
+    books.part_weight[number] = books.part_weight[:-1].copy()
 
 
 def books_bytes(n_vertices: int, k: int) -> int:

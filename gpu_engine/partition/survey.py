@@ -21,14 +21,30 @@ def changed_marks(before: Marks, now: Marks) -> EdgeArray:
     m = _may_grow(before.n, now.n)
     rows = now.touched_since(before)
     if rows is not None:
-        rows = rows[: np.searchsorted(rows, m)]
-        rows = rows[before.of(rows) != now.of(rows)]
-    elif len(before.column) and len(now.column):
+        return _marked_otherwise(rows, before.column, now.column, m, now.n)
+    if len(before.column) and len(now.column):
         rows = _differing(before.column, now.column[:m])
     else:
         rows = np.flatnonzero(before.column if len(before.column) else now.column[:m])
     new = np.arange(m, now.n)
     return np.concatenate([rows, new[~now.of(new)]])
+
+
+@njit(cache=True, nogil=True)
+def _marked_otherwise(rows: EdgeArray, before: BoolArray, now: BoolArray, m: int, n: int) -> EdgeArray:
+    """int64[k]: which of the first ``m`` items, of these ``rows``, are marked in one column only, and which others of
+    ``n`` are not marked now. A column of no length has no marks."""
+    found = np.empty(len(rows) + n - m, np.int64)
+    count = 0
+    for row in rows:
+        if row < m and (len(before) > 0 and before[row]) != (len(now) > 0 and now[row]):
+            found[count] = row
+            count += 1
+    for row in range(m, n):
+        if not (len(now) > 0 and now[row]):
+            found[count] = row
+            count += 1
+    return found[:count]
 
 
 def changed_items(before: UnitArray, now: NDArray[np.integer]) -> EdgeArray:

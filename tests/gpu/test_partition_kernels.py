@@ -1,6 +1,9 @@
 """Partitions on a device: after any sequence of changes the limit is kept wherever it can be, all sums equal a count
 from nothing, and what one refinement leaves behind is at rest for the next."""
 
+import gc
+import threading
+import time
 from fractions import Fraction
 from typing import Any
 
@@ -8,7 +11,7 @@ import numpy as np
 import pytest
 
 from gpu_engine.engine import Control
-from gpu_engine.errors import Cancelled
+from gpu_engine.errors import Cancelled, OutOfMemory
 from gpu_engine.footprint import Footprint, unlimited
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.growing import grow
@@ -140,3 +143,94 @@ def test_after_a_cancel_it_is_made_from_nothing() -> None:
     assert found.bring(network, weight, control, unlimited).way is Way.FULL
     check(network, found, weight)
     assert found.bring(network, weight, control, unlimited).way is Way.UNCHANGED
+
+
+def into_a_cylinder(network: Network, side: int, seed: int) -> Network:
+    """Edges from the first columns of what was a grid at first to the last ones."""
+    rng, more = np.random.default_rng(seed), 4 * side
+    row, left, right = rng.integers(0, side, more), *rng.integers(0, 4, (2, more))
+    ends = (row * side + left).astype(np.int32), (row * side + side - 1 - right).astype(np.int32)
+    grown = grow(network, Structure(0, None, *ends, np.ones(more, np.bool_))).network.fork()
+    grown.set_capacity(network.n_edges + np.arange(more), np.ones(more, np.int64))
+    return grown
+
+
+@pytest.mark.parametrize("few", [64, 1 << 20])
+def test_one_from_nothing_is_compared_some_answers_after_it_began(few: int) -> None:
+    """A square divided into a left and a right half becomes a cylinder, which wants other borders. Vertices come and go
+    while the other partition is made, which has levels or none."""
+    from gpu_engine.cuda.partition.resident import MATURE
+
+    side = 100
+    network, column, rng = grid(side), np.arange(side * side) % side, np.random.default_rng(few)
+    for seed in range(20):
+        found = opened(Question(2, Fraction(3, 100), "one", seed=seed), few)
+        found.bring(network, None, Control(), unlimited)
+        if np.ptp(column[found.part[: side * side] == 0]) < side - 1:
+            break
+    began, reports = list[int](), list[Any]()
+    for step in range(16):
+        if step < 4:
+            network = into_a_cylinder(network, side, step)
+        network = changed(network.fork(), rng)
+        reports.append(found.bring(network, None, Control(), unlimited))
+        if found._attempt is not None and found._attempt.age == 0:
+            began.append(step)
+        check(network, found, np.ones(network.n_vertices, np.int64))
+        assert found.part_weight.max() <= found.limit
+    assert began
+    anew = [step for step, report in enumerate(reports) if report.way is Way.FULL]
+    assert anew or few < len(column)
+    assert {step - MATURE for step in anew} <= set(began)
+    fresh = opened(found.question, few)
+    fresh.bring(network, None, Control(), unlimited)
+    assert found.cut <= 1.15 * fresh.cut
+
+
+def test_an_attempt_that_the_host_has_no_room_for_leaves_the_partition_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gpu_engine.cuda.partition import full
+    from gpu_engine.partition import upkeep
+
+    network, rng, weight = grid(60), np.random.default_rng(3), np.ones(3600, np.int64)
+    found, tried = opened(Question(4, Fraction(3, 100), "capacity"), 64), list[int]()
+    found.bring(network, None, Control(), unlimited)
+
+    def divided(*given: Any) -> Any:
+        tried.append(1)
+        raise OutOfMemory("none left")
+
+    monkeypatch.setattr(full, "divided", divided)
+    monkeypatch.setattr(upkeep, "UNTRIED", 0.0)
+    for _ in range(12):
+        network = network.fork()
+        network.set_capacity(rng.choice(network.n_edges, 40, replace=False), rng.integers(0, 3, 40))
+        assert found.bring(network, None, Control(), unlimited).way is Way.INCREMENTAL
+        check(network, found, weight)
+    assert len(tried) > full.SEEDS
+
+
+def test_a_partition_that_is_dropped_stops_its_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gpu_engine.cuda.partition import full
+    from gpu_engine.partition import upkeep
+
+    network, stopped, control = grid(40), threading.Semaphore(0), Control()
+    found = opened(Question(2, Fraction(3, 100), "capacity"), 64)
+    found.bring(network, None, Control(), unlimited)
+
+    def divided(*given: Any) -> Any:
+        while not given[-1].cancelled:
+            time.sleep(0.001)
+        stopped.release()
+        raise Cancelled("stopped")
+
+    monkeypatch.setattr(full, "divided", divided)
+    monkeypatch.setattr(upkeep, "UNTRIED", 0.0)
+    for step in range(2):
+        network = network.fork()
+        network.set_capacity(np.arange(20), np.full(20, step % 2))
+        found.bring(network, None, control, unlimited)
+    assert found._attempt is not None
+    del found
+    gc.collect()
+    for _ in range(full.SEEDS):
+        assert stopped.acquire(timeout=10)

@@ -1,5 +1,6 @@
 """A partition from nothing on the device, and one that is looked at as a whole: multilevel, refined on the way back."""
 
+from functools import partial
 from typing import Final
 
 import cupy
@@ -13,16 +14,20 @@ from gpu_engine.cuda.launch.partition import (
     Rows,
     Scratch,
     new_told,
+    read,
     refine,
     strided,
     weigh_parts,
 )
+from gpu_engine.cuda.partition.attempt import Attempt
 from gpu_engine.cuda.partition.coarsen import Level, Small, levels_of
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
 from gpu_engine.partition.buckets import Buckets
 from gpu_engine.partition.moves import Books
+from gpu_engine.partition.numbers import numbers
 from gpu_engine.partition.partitioner import HostPartitioner
+from gpu_engine.types import BoolArray, UnitArray, VertexArray
 
 FEW: Final = 1 << 13
 FEW_OF_PART: Final = 1 << 7
@@ -35,6 +40,10 @@ def few_for(k: int) -> int:
 
 LIGHT: Final = 20
 """A group weighs at most so small a part of what a part weighs."""
+
+SEEDS: Final = 3
+"""The smallest graph is divided so often, side by side, each time with another seed, and what cuts least in the end is
+kept: one seed is up to a tenth worse than another."""
 
 COARSE: Final = Effort(turns=100, patience=12, daring=3)
 FINE: Final = Effort(turns=100, patience=12, daring=1)
@@ -53,9 +62,47 @@ class Whole:
 
     def from_nothing(self, thousandths: int, seed: int, control: Control) -> None:
         """Give every vertex with a part that is not negative another one. Raises `Cancelled`, `OutOfMemory`."""
+        self.finish(self.begin(thousandths, seed, control), control)
+
+    def begin(self, thousandths: int, seed: int, control: Control) -> Attempt:
+        """Begin one from nothing. The graph may change before it is finished. Raises `Cancelled`."""
         levels, small = self._levels(None)
         _go_on(control)
-        self._back(levels, cupy.asarray(self._divided(small, thousandths, seed, control)), control)
+        n, own = small.n, self._books.part[: self._n]
+        group = levels[0].group if levels else cupy.where(own >= 0, cupy.arange(n, dtype=np.int32), np.int32(-1))
+        rows, used = small.rows, small.rows.used[:n].get()
+        end = np.array([len(rows.head)], np.int64)
+        buckets = Buckets(rows.start[:n].get(), used, used, rows.head.get(), rows.weight.get(), end)
+        there = np.ones(n, np.bool_) if levels else own.get() >= 0
+        given = buckets, there, small.vertex_weight[:n].get(), self._k, self._limit, thousandths
+        first = 1 + SEEDS * seed  # to METIS 0 is the same as 1
+        return Attempt(group, levels[1:], [partial(divided, *given, first + i) for i in range(SEEDS)])
+
+    def finish(self, attempt: Attempt, control: Control) -> None:
+        """Give every vertex another part that was there at the beginning and is there now, by the best of all seeds.
+        Others begin with the part they have, and parts keep their numbers as far as they are the same. Waits. Raises
+        `Cancelled`, `OutOfMemory`."""
+        books, began = self._books, self._books.part.copy()
+        best: tuple[bool, int, Array, Array] | None = None
+        for found in attempt.parts(control):
+            books.part[:] = began
+            self._back(attempt.group, attempt.levels, self._numbered(attempt, cupy.asarray(found)), control)
+            told = read(books)
+            is_over = bool(told.part_weight.max(initial=0) > self._limit)
+            if best is None or (is_over, told.cut) < best[:2]:
+                best = is_over, told.cut, books.part.copy(), books.told.copy()
+        assert best is not None
+        books.part[:], books.told[:] = best[2:]
+
+    def _numbered(self, attempt: Attempt, part: Array) -> Array:
+        """The parts of the smallest graph, with the numbers of those at hand."""
+        own, k = self._books.part[: len(attempt.group)], self._k
+        there = cupy.flatnonzero((own >= 0) & (attempt.group >= 0))
+        place = attempt.group[there]
+        for level in attempt.levels:
+            place = level.group[place]
+        common = cupy.bincount(part[place].astype(np.int64) * k + own[there], minlength=k * k)
+        return cupy.asarray(numbers(common.reshape(k, k).get()))[part]
 
     def again(self, control: Control) -> None:
         """Refine the partition at hand on all levels. The cut does not grow if it keeps the limit."""
@@ -67,42 +114,43 @@ class Whole:
         books = DeviceBooks(small.part, small.vertex_weight, new_told(self._k))
         weigh_parts(books, small.n, self._k)
         refine(small.rows, books, self._scratch, small.n, self._limit, COARSE, None)
-        self._back(levels, small.part, control)
+        self._back(levels[0].group, levels[1:], small.part, control)
 
     def _levels(self, part: Array | None) -> tuple[list[Level], Small]:
         graph = self._n, self._rows, self._books.vertex_weight, self._books.part
         return levels_of(*graph, part, self._few, self._heaviest)
 
-    def _divided(
-        self, small: Small, thousandths: int, seed: int, control: Control
-    ) -> "np.ndarray[tuple[int], np.dtype[np.int32]]":
-        """Parts of the smallest graph, made on the host."""
-        rows, n = small.rows, small.n
-        used = rows.used[:n].get()
-        end = np.array([len(rows.head)], np.int64)
-        buckets = Buckets(rows.start[:n].get(), used, used, rows.head.get(), rows.weight.get(), end)
-        there = self._books.part[:n].get() >= 0 if n == self._n else np.ones(n, np.bool_)
-        sums = np.zeros(self._k + 1, np.int64), np.zeros(1, np.int64), np.array([self._limit], np.int64)
-        part = np.where(there, self._k, -1).astype(np.int32)
-        books = Books(part, small.vertex_weight[:n].get(), *sums)
-        HostPartitioner().full(buckets, books, thousandths, seed, control)
-        return books.part
-
-    def _back(self, levels: list[Level], part: Array, control: Control) -> None:
-        """From the parts of the smallest graph to those of the finest."""
+    def _back(self, group: Array, levels: list[Level], part: Array, control: Control) -> None:
+        """From the parts of the smallest graph, over those of the ``levels``, to those of the finest."""
         for level in reversed(levels):
             _go_on(control)
-            finest = level is levels[0]
-            own = self._books.part if finest else cupy.empty(level.n, np.int32)
+            own = cupy.zeros(level.n, np.int32)
             strided(COARSEN, "parts_of_groups", level.n, np.int32(level.n), level.group, part, own)
-            books = self._books if finest else DeviceBooks(own, level.vertex_weight, new_told(self._k))
+            books = DeviceBooks(own, level.vertex_weight, new_told(self._k))
             weigh_parts(books, level.n, self._k)
-            refine(level.rows, books, self._scratch, level.n, self._limit, FINE if finest else COARSE, None)
+            refine(level.rows, books, self._scratch, level.n, self._limit, COARSE, None)
             part = own
-        if not levels:
-            self._books.part[: self._n] = part
-            weigh_parts(self._books, self._n, self._k)
-            refine(self._rows, self._books, self._scratch, self._n, self._limit, FINE, None)
+        _go_on(control)
+        strided(COARSEN, "parts_of_groups", len(group), np.int32(len(group)), group, part, self._books.part)
+        weigh_parts(self._books, self._n, self._k)
+        refine(self._rows, self._books, self._scratch, self._n, self._limit, FINE, None)
+
+
+def divided(
+    buckets: Buckets,
+    there: BoolArray,
+    vertex_weight: UnitArray,
+    k: int,
+    limit: int,
+    thousandths: int,
+    seed: int,
+    control: Control,
+) -> VertexArray:
+    """int32[n]: the parts of the vertices of a small graph, -1 for those that are not there. Made on the host."""
+    part = np.where(there, k, -1).astype(np.int32)
+    books = Books(part, vertex_weight, np.zeros(k + 1, np.int64), np.zeros(1, np.int64), np.array([limit], np.int64))
+    HostPartitioner().full(buckets, books, thousandths, seed, control)
+    return books.part
 
 
 def _go_on(control: Control) -> None:

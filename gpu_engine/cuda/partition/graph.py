@@ -1,6 +1,6 @@
 """Bucket lists on the device: made from a network's rows, and changed in place by batches."""
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import cupy
 import numpy as np
@@ -8,41 +8,12 @@ from numpy.typing import NDArray
 
 from gpu_engine.cuda.launch.arrays import Array
 from gpu_engine.cuda.launch.partition import LINKS, Around, DeviceBooks, Rows, by_tile, strided
+from gpu_engine.partition.batch import Batch
 from gpu_engine.partition.buckets import HEADROOM, SLOTS
 from gpu_engine.types import UnitArray, VertexArray
 
 SHARE: Final = 16
 """Columns by vertex have this part of their length as room behind them."""
-
-PLACE_BITS: Final = 32
-"""Of a number that has a vertex before a place in a batch."""
-
-
-class Batch(NamedTuple):
-    """Changes of links by rows: those of a vertex together, in any order."""
-
-    vertex: VertexArray
-    """int32[rows], rising."""
-    first: VertexArray
-    """int32[rows + 1]: where the changes of each row begin."""
-    neighbour: VertexArray
-    change: UnitArray
-
-
-def batch_of(tail: VertexArray, head: VertexArray, change: UnitArray) -> Batch:
-    """From edges whose weights have changed by so much, each of which is in the rows of both its ends; loops are left
-    out. O(k log k)."""
-    loops = tail == head
-    if loops.any():
-        tail, head, change = tail[~loops], head[~loops], change[~loops]
-    count = 2 * len(tail)
-    key = np.concatenate([tail, head]).astype(np.int64) << PLACE_BITS
-    key |= np.arange(count)
-    key.sort()  # numbers alone, which is several times faster than places by numbers
-    place, vertex = key & ((1 << PLACE_BITS) - 1), (key >> PLACE_BITS).astype(np.int32)
-    begins = np.append(np.flatnonzero(np.diff(vertex, prepend=-1)), count)
-    neighbour = np.concatenate([head, tail])[place]
-    return Batch(vertex[begins[:-1]], begins.astype(np.int32), neighbour, np.concatenate([change, change])[place])
 
 
 class OnDevice:
@@ -52,8 +23,14 @@ class OnDevice:
     def __init__(self, batch: Batch, touched: VertexArray, *more: UnitArray) -> None:
         wide: tuple[NDArray[np.generic], ...] = batch.change, *more
         columns = *wide, batch.vertex, batch.first, batch.neighbour, touched
-        self._whole: Array = cupy.asarray(np.concatenate([column.view(np.uint8) for column in columns]))
         sizes = [column.nbytes for column in columns]
+        n_bytes = sum(sizes)
+        pool = cupy.cuda.alloc_pinned_memory(1 << n_bytes.bit_length())  # sizes that the pool has free again
+        self._sent = np.frombuffer(pool, np.uint8, n_bytes)
+        """Host memory that the device may still be reading."""
+        np.concatenate([column.view(np.uint8) for column in columns], out=self._sent)
+        self._whole: Array = cupy.empty(len(self._sent), np.uint8)
+        self._whole.set(self._sent)
         places = np.uint64(self._whole.data.ptr) + np.cumsum([0, *sizes[:-1]]).astype(np.uint64)
         self.change, *self.more, self.vertex, self.first, self.neighbour, at = places
         self.touched = Around(at, len(touched))

@@ -4,6 +4,7 @@ As `gpu_engine.partition.resident.ResidentPartition` it stays with its network a
 What edges and vertices weighed at the last answer is kept on the host, where the network's columns are.
 """
 
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -24,12 +25,14 @@ from gpu_engine.cuda.launch.partition import (
     strided,
 )
 from gpu_engine.cuda.memory import device_call, next_stream
-from gpu_engine.cuda.partition.full import Whole, few_for
-from gpu_engine.cuda.partition.graph import SHARE, BucketList, OnDevice, batch_of, longer
+from gpu_engine.cuda.partition.attempt import Attempt
+from gpu_engine.cuda.partition.full import SEEDS, Whole, few_for
+from gpu_engine.cuda.partition.graph import SHARE, BucketList, OnDevice, longer
 from gpu_engine.engine import Control
-from gpu_engine.errors import EngineError
+from gpu_engine.errors import EngineError, OutOfMemory
 from gpu_engine.footprint import Footprint, Room
 from gpu_engine.networks.network import Network
+from gpu_engine.partition.batch import batch_of
 from gpu_engine.partition.buckets import bucket_bytes
 from gpu_engine.partition.census import Census, ChangedEdges, ChangedVertices, Scales
 from gpu_engine.partition.columns import lengthened
@@ -43,6 +46,10 @@ from gpu_engine.types import BoolArray, UnitArray, VertexArray
 
 AROUND: Final = Effort(turns=24, patience=6, daring=1)
 """Around what was touched."""
+
+MATURE: Final = 4
+"""Answers between the beginning of one from nothing, to be compared with the one at hand, and its end: a number, so
+that the same questions have the same answers however long the host takes."""
 
 SORT_BYTES: Final = 48
 """For each arc, while the links of groups are added up."""
@@ -96,6 +103,8 @@ class CudaResidentPartition:
         self._few = few_for(question.k) if few is None else few
         self.stream = next_stream()
         self._held: Held | None = None
+        self._attempt: Attempt | None = None
+        """One from nothing that is on its way."""
         self._census = Census()
         self._scales = Scales(question.weights)
         self._vertex_weight: UnitArray = np.empty(0, np.int64)
@@ -139,7 +148,8 @@ class CudaResidentPartition:
         """What it takes at rest."""
         host = self._scales.nbytes + self._vertex_weight.nbytes + self._census.nbytes
         host += 0 if self._part is None else self._part.nbytes
-        return Footprint(host, 0 if self._held is None else self._held.nbytes)
+        attempt = 0 if self._attempt is None else self._attempt.nbytes
+        return Footprint(host, attempt + (0 if self._held is None else self._held.nbytes))
 
     @device_call
     def bring(self, network: Network, vertex_weight: UnitArray | None, control: Control, room: Room) -> Report:
@@ -153,7 +163,7 @@ class CudaResidentPartition:
         try:
             return self._brought(network, vertex_weight, control, room)
         except BaseException:
-            self._held = None  # the columns of host and device may differ
+            self._held = self._attempt = None  # the columns of host and device may differ
             raise
 
     def _brought(self, network: Network, vertex_weight: UnitArray | None, control: Control, room: Room) -> Report:
@@ -178,19 +188,38 @@ class CudaResidentPartition:
             self._whole(total).again(control)
             moved = self._read()
             self._upkeep.looked(self._cut)
-        report = None
-        if self._upkeep.wants_trial(self._cut):
-            report = self._tried(network, total, control)
+        report = self._compared(network, total, control, room)
         self._upkeep.settle(self._cut)
         held.told_part[: held.graph.n] = held.books.part[: held.graph.n]
         return report or Report(Way.INCREMENTAL, len(edges.rows) + n_other, moved)
 
-    def _tried(self, network: Network, total: int, control: Control) -> Report | None:
-        """Make one from nothing beside it; None: the one at hand cuts less, and stays."""
+    def _compared(self, network: Network, total: int, control: Control, room: Room) -> Report | None:
+        """Begin one from nothing if that is due, which the host divides while further answers are given; compare the
+        one at hand with it `MATURE` answers later. None: what is at hand stays."""
+        if self._attempt is None:
+            if self._upkeep.wants_trial(self._cut):
+                counts = network.n_vertices, network.n_edges, network.n_arcs, self.question.k
+                try:
+                    room(Footprint(SEEDS * PROCESS_BYTES, device_partition_bytes(*counts)))
+                except OutOfMemory:
+                    self._upkeep.tried(self._cut, self._cut)  # nobody has asked for it
+                    return None
+                self._attempt = self._whole(total).begin(*self._asked, control)
+            return None
+        self._attempt.age += 1
+        if self._attempt.age < MATURE:
+            return None
+        report = self._tried(network, self._attempt, total, control)
+        self._attempt = None
+        return report
+
+    def _tried(self, network: Network, attempt: Attempt, total: int, control: Control) -> Report | None:
+        """Finish one from nothing; None: what is at hand stays: it cuts less, or the host had no room for the other."""
         held = self._held
         assert held is not None
         part, told, cut, kept_limit = held.books.part.copy(), held.books.told.copy(), self._cut, self._keeps_limit
-        self._whole(total).from_nothing(int(1000 * self.question.epsilon), self.question.seed, control)
+        with suppress(OutOfMemory):
+            self._whole(total).finish(attempt, control)
         self._read()
         better = self._keeps_limit and (self._cut < cut or not kept_limit)
         if not better:
@@ -203,6 +232,11 @@ class CudaResidentPartition:
         return Report(
             Way.FULL, network.n_vertices + network.n_edges, 0, "its cut has grown, and one from nothing cuts less"
         )
+
+    @property
+    def _asked(self) -> tuple[int, int]:
+        """The imbalance in thousandths, and the seed."""
+        return int(1000 * self.question.epsilon), self.question.seed
 
     def _whole(self, total: int) -> Whole:
         held = self._held
@@ -244,8 +278,9 @@ class CudaResidentPartition:
         reason: str,
     ) -> Report:
         n, m, arcs, k = network.n_vertices, network.n_edges, network.n_arcs, self.question.k
-        self._held = None
-        host = PROCESS_BYTES + edge_weight_bytes(m, self.question.weights) + 64 * n
+        before = np.zeros(0, np.int32) if self._held is None else self.part
+        self._held = self._attempt = None
+        host = SEEDS * PROCESS_BYTES + edge_weight_bytes(m, self.question.weights) + 64 * n
         room(Footprint(host, device_partition_bytes(n, m, arcs, k)))
         self._vertex_weight = np.where(network.there, np.int64(1) if vertex_weight is None else vertex_weight, ABSENT)
         weight = self._scales.begin(network)
@@ -255,11 +290,12 @@ class CudaResidentPartition:
         graph = BucketList(begin, count, cupy.asarray(network.head), links)
         del links, begin, count, offsets
         own = cupy.asarray(self._vertex_weight)
-        held = Held(graph, cupy.minimum(own, 0).astype(np.int32), cupy.maximum(own, 0), k)
+        part = np.where(self._vertex_weight < 0, NOWHERE, np.maximum(lengthened(before, n), 0)).astype(np.int32)
+        held = Held(graph, cupy.asarray(part), cupy.maximum(own, 0), k)
         self._held = held
         n_links = int(graph.rows.used.sum()) // 2
         total, self._limit = sums
-        self._whole(total).from_nothing(int(1000 * self.question.epsilon), self.question.seed, control)
+        self._whole(total).from_nothing(*self._asked, control)
         self._read()
         held.told_part[:n] = held.books.part[:n]
         self._upkeep.begin(n_links, int(weight.sum(dtype=np.int64)), self._cut)
@@ -278,7 +314,7 @@ class CudaResidentPartition:
         assert held is not None
         self._have_vertices(network.n_vertices)
         self._upkeep.weigh(int(edges.delta.sum()))
-        batch = batch_of(*network.edge_ends(edges.rows), edges.delta)
+        batch = batch_of(network, edges.rows, edges.delta)
         was = self._vertex_weight[other.rows] != ABSENT
         own = np.where(other.there, other.weight, ABSENT)
         self._vertex_weight[other.rows] = own

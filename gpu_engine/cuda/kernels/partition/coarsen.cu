@@ -85,10 +85,10 @@ extern "C" __global__ void list_links(int n, const Units* start, const int* used
             own[first[v] + i] = weight[start[v] + i];
         }
 }
-// The part of each one's group; who is nowhere stays there.
+// The part of each one's group. Who has no group or is nowhere stays where it is.
 extern "C" __global__ void parts_of_groups(int n, const int* group, const int* part_of_group, int* part) {
     for (int v = blockIdx.x * blockDim.x + threadIdx.x; v < n; v += gridDim.x * blockDim.x)
-        part[v] = group[v] < 0 ? -1 : part_of_group[group[v]];
+        if (group[v] >= 0 && part[v] >= 0) part[v] = part_of_group[group[v]];
 }
 // The other way: all vertices of a group have the same part.
 extern "C" __global__ void part_of_members(int n, const int* group, const int* part, int* part_of_group) {

@@ -1,0 +1,70 @@
+"""Changes of links by rows, as one piece of work for each row."""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from gpu_engine.networks.network import Network
+from gpu_engine.types import ArcArray, EdgeArray, UnitArray, VertexArray
+
+PLACE_BITS: Final = 32
+"""Of a number that has a vertex before a place in a batch."""
+
+
+class Batch(NamedTuple):
+    """Changes of links by rows: those of a vertex together, in any order."""
+
+    vertex: VertexArray
+    """int32[rows], rising."""
+    first: VertexArray
+    """int32[rows + 1]: where the changes of each row begin."""
+    neighbour: VertexArray
+    change: UnitArray
+
+
+def batch_of(network: Network, edges: EdgeArray, change: UnitArray) -> Batch:
+    """From edges whose weights have changed by so much, each of which is in the rows of both its ends; loops are left
+    out. O(k log k)."""
+    key, end = _keys(edges, network.edge_arc, network.reverse_arc, network.head)
+    key.sort()  # numbers alone, which is several times faster than places by numbers
+    return Batch(*_rows(key, end, change))
+
+
+@njit(cache=True, nogil=True)
+def _keys(
+    edges: EdgeArray, edge_arc: ArcArray, reverse_arc: ArcArray, head: VertexArray
+) -> tuple[UnitArray, VertexArray]:
+    """int64[2 edges at most]: each end of an edge that is no loop, before its place among all ends; and int32[2 edges]:
+    all ends, those of an edge beside each other."""
+    k = len(edges)
+    key, end = np.empty(2 * k, np.int64), np.empty(2 * k, np.int32)
+    count = 0
+    for i in range(k):
+        arc = edge_arc[edges[i]]
+        if arc < 0:
+            continue
+        end[2 * i], end[2 * i + 1] = head[reverse_arc[arc]], head[arc]
+        for place in (2 * i, 2 * i + 1):
+            key[count] = np.int64(end[place]) << PLACE_BITS | place
+            count += 1
+    return key[:count], end
+
+
+@njit(cache=True, nogil=True)
+def _rows(
+    key: UnitArray, end: VertexArray, change: UnitArray
+) -> tuple[VertexArray, VertexArray, VertexArray, UnitArray]:
+    """The columns of a `Batch` from rising keys."""
+    count = len(key)
+    vertex, first = np.empty(count, np.int32), np.empty(count + 1, np.int32)
+    neighbour, changes = np.empty(count, np.int32), np.empty(count, np.int64)
+    rows, before = 0, np.int64(-1)
+    for i in range(count):
+        own, place = key[i] >> PLACE_BITS, key[i] & ((1 << PLACE_BITS) - 1)
+        if own != before:
+            vertex[rows], first[rows] = own, i
+            rows, before = rows + 1, own
+        neighbour[i], changes[i] = end[place ^ 1], change[place >> 1]
+    first[rows] = count
+    return vertex[:rows], first[: rows + 1], neighbour, changes
