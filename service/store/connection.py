@@ -11,7 +11,7 @@ from redis.backoff import ExponentialBackoff, NoBackoff
 from redis.retry import Retry
 
 from service.settings import Settings
-from service.store.kept_socket import SocketFile, kept
+from service.store.kept_socket import PathOfFile, SocketFile, kept
 
 RedisError = redis.RedisError
 
@@ -72,16 +72,8 @@ class _Tcp(_ClosedIsAway, Connection): ...
 class _Tls(_ClosedIsAway, SSLConnection): ...
 
 
-class _Unix(_ClosedIsAway, UnixDomainSocketConnection):
-    """To a socket whose file may be gone (`service.store.kept_socket`)."""
-
-    def __init__(self, *, file: SocketFile, **options: Any) -> None:
-        super().__init__(path=str(file), **options)
-        self._file = file
-
-    async def _connect(self) -> None:
-        self.path = self._file.path()
-        await super()._connect()  # type: ignore[no-untyped-call]
+class _Unix(PathOfFile, _ClosedIsAway, UnixDomainSocketConnection):
+    """To a socket whose file may be gone."""
 
 
 CLOSED_IS_AWAY: Final[dict[type[AbstractConnection], type[AbstractConnection]]] = {

@@ -6,7 +6,6 @@ the server has in memory can be exported.
 """
 
 import os
-import socket
 import threading
 from contextlib import suppress
 from typing import Any, Final
@@ -51,17 +50,27 @@ class SocketFile:
             self._close()
 
 
-class KeptUnixConnection(UnixDomainSocketConnection):
-    """A connection of the blocking client to a socket whose file may be gone."""
+class PathOfFile:
+    """Where a connection of the client library, of either kind, connects to: what its `SocketFile` says at that time.
+
+    The library reads the attribute `path` of a connection whenever it connects, and sets it when it makes one.
+    """
 
     def __init__(self, *, file: SocketFile, **options: Any) -> None:
-        super().__init__(path=str(file), **options)  # type: ignore[no-untyped-call]
         self._file = file
+        super().__init__(**options)
 
-    def _connect(self) -> socket.socket:
-        self.path = self._file.path()
-        connected: socket.socket = super()._connect()  # type: ignore[no-untyped-call]
-        return connected
+    @property
+    def path(self) -> str:
+        return self._file.path()
+
+    @path.setter
+    def path(self, made_with: str) -> None:
+        pass
+
+
+class KeptUnixConnection(PathOfFile, UnixDomainSocketConnection):
+    """A connection of the blocking client to a socket whose file may be gone."""
 
 
 def kept(client: redis.Redis) -> redis.Redis:
