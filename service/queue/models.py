@@ -1,8 +1,12 @@
 """What the queue says about workers and Redis."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from pydantic import BaseModel
+
+from service.store.keys import Keys
+from service.store.unreadable import readable
 
 
 class CompilingReport(BaseModel):
@@ -46,6 +50,19 @@ class WorkerReport(BaseModel):
     """Events since the process started, for the metrics."""
     notes: list[str] = []
     """Graphs that could not be restored as they should, and why."""
+
+
+def read_reports(rows: Mapping[bytes, bytes], keys: Keys) -> list[WorkerReport]:
+    """The reports of all workers, by name, without rows that are none."""
+    return list(readable(sorted(rows.items()), keys.workers, read_report))
+
+
+def read_report(worker: str, row: bytes) -> WorkerReport:
+    """The report of one worker. Raises ValueError for what is none, or is that of another one."""
+    report = WorkerReport.model_validate_json(row)
+    if report.name != worker:
+        raise ValueError("the report is that of another worker")
+    return report
 
 
 class WorkerInfo(WorkerReport):

@@ -96,7 +96,7 @@ class Placement:
         found, exists, held, alive, waiting = answers
         if held:
             raise redis.WatchError(f"{guess} is handing the graph over")
-        owner = None if found is None else found.decode()
+        owner = None if found is None else found.decode(errors="replace")
         if owner is not None and owner != guess:
             reads = (("EXISTS", self._keys.lease(owner)), ("XLEN", self._keys.commands(owner)))
             alive, waiting = await watched_async(pipe, [], *reads)
@@ -130,7 +130,7 @@ class Placement:
                     raise unavailable("no worker is there")
                 async with self._redis.pipeline() as pipe:
                     (rows,) = await watched_async(pipe, [self._keys.placed], ("HGETALL", self._keys.placed))
-                    places = read_places(rows)
+                    places = read_places(rows, self._keys)
                     chosen = emptiest(workers, n_bytes, places)
                     pipe.multi()
                     place = Place(chosen.name, n_bytes, time.time())

@@ -133,7 +133,7 @@ class Submission:
 
     async def _known_job(self, pipe: Any, value: bytes, command: Command) -> str:
         """The first job of a key. Raises idempotency_conflict for another body, or if the first job is forgotten."""
-        known = Known.read(value)
+        known = Known.read(value, key_name(self._keys, command.graph, command.idempotency_key))
         if known.digest != command.body_digest:
             raise ServiceError("idempotency_conflict", OTHER_REQUEST)
         (kept,) = await watched_async(pipe, [], job_exists(self._keys, known.job))

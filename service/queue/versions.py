@@ -123,8 +123,9 @@ class Versions:
             if graph_id is None:
                 found.append(None)
                 continue
-            current = graph_id.decode()
-            if version is not None and asked.guess is not None and asked.guess.graph_id == current:
+            current = graph_id.decode(errors="replace")
+            is_right = asked.guess is not None and asked.guess.graph_id == current
+            if is_right and version is not None and version.isdigit():
                 found.append(Seen(self.connection, current, int(version), changes))
             else:
                 found.append(Seen(self.connection, current, None))

@@ -1,7 +1,6 @@
 """What the API says of the rest of the service: its workers by their last reports, and Redis."""
 
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -10,7 +9,7 @@ import redis.asyncio
 import structlog
 
 from service.errors import RETRY_AFTER_S, ServiceError
-from service.queue.models import RedisInfo, WorkerInfo, WorkerReport
+from service.queue.models import RedisInfo, WorkerInfo, WorkerReport, read_reports
 from service.store.connection import AWAY, is_away, why_away
 from service.store.jobs.record import oldest_waiting
 from service.store.keys import Keys
@@ -66,7 +65,7 @@ class Watch:
                 if asked:
                     pipe.exists(*map(self._keys.lease, asked))
                 rows, *alive = await pipe.execute()
-            ready = [report.name for report in _parsed(rows) if report.ready]
+            ready = [report.name for report in read_reports(rows, self._keys) if report.ready]
             if ready != asked:
                 self._ready = ready
                 alive = [await self._redis.exists(*map(self._keys.lease, ready))] if ready else []
@@ -77,7 +76,7 @@ class Watch:
     async def worker_metrics(self) -> dict[str, bytes]:
         """Prometheus text by worker, of those that sent some lately."""
         try:
-            names = [name.decode() for name in await self._redis.hkeys(self._keys.workers)]
+            names = [report.name for report in await self._reports()]
             texts = await self._redis.mget([self._keys.metrics(name) for name in names]) if names else []
         except AWAY as error:
             raise away(error) from error
@@ -109,12 +108,7 @@ class Watch:
         return RedisInfo(version="unknown", appendonly=None, fsync=None, used_memory_bytes=0, ping_ms=ping_ms)
 
     async def _reports(self) -> list[WorkerReport]:
-        return _parsed(await self._redis.hgetall(self._keys.workers))
-
-
-def _parsed(rows: Mapping[bytes, bytes]) -> list[WorkerReport]:
-    """By name."""
-    return [WorkerReport.model_validate_json(row) for _, row in sorted(rows.items())]
+        return read_reports(await self._redis.hgetall(self._keys.workers), self._keys)
 
 
 def away(error: Exception) -> ServiceError:

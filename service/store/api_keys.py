@@ -20,6 +20,7 @@ import redis.asyncio
 from pydantic import BaseModel, ConfigDict
 
 from service.store.keys import Keys
+from service.store.unreadable import readable
 
 TOKEN: Final = re.compile(r"hr_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 PREFIX: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,127})?")
@@ -30,6 +31,10 @@ MAX_LABEL: Final = 200
 
 NO_DIGEST: Final = 64 * "0"
 """What the digest of a secret is compared with where there is nothing of its id: no text is known that has it."""
+
+
+UNREADABLE: Final = "(cannot be read: revoked)"
+"""The label of a key whose row in Redis is none."""
 
 
 class Scope(StrEnum):
@@ -130,15 +135,16 @@ class ApiKeys:
 
     def list(self) -> list[ApiKey]:
         """All keys, the oldest first."""
-        return sorted(_read(self._redis.hgetall(self._name)).values(), key=lambda key: (key.created_at, key.id))
+        found = _read(self._redis.hgetall(self._name), self._name).values()
+        return sorted(found, key=lambda key: (key.created_at, key.id))
 
     def revoke(self, key_id: str) -> bool:
         """Revoke a key; its sessions of browsers go with it. False if there is no such key."""
         row = self._redis.hget(self._name, key_id)
         if row is None:
             return False
-        key = ApiKey.model_validate_json(row)
-        if key.revoked_at is None:
+        key = _read({key_id.encode(): row}, self._name)[key_id]
+        if key.revoked_at is None or key.label == UNREADABLE:
             gone = key.model_copy(update={"revoked_at": datetime.now(UTC)})
             with self._redis.pipeline() as pipe:
                 pipe.hset(self._name, key_id, gone.model_dump_json())
@@ -162,9 +168,25 @@ async def fetch_keys(client: redis.asyncio.Redis, keys: Keys) -> KeyRing:
         pipe.hgetall(keys.api_keys)
         pipe.get(keys.opened)
         rows, opened_at = await pipe.execute()
-    return KeyRing(_read(rows), None if opened_at is None else float(opened_at))
+    opened = [] if opened_at is None else [(b"", opened_at)]
+    return KeyRing(_read(rows, keys.api_keys), next(readable(opened, keys.opened, lambda _, at: float(at)), None))
 
 
-def _read(rows: Mapping[bytes, bytes]) -> dict[str, ApiKey]:
-    keys = (ApiKey.model_validate_json(row) for row in rows.values())
-    return {key.id: key for key in keys}
+def _read(rows: Mapping[bytes, bytes], key: str) -> dict[str, ApiKey]:
+    """All keys by their ids. One that cannot be read is as a revoked one: nobody is let in with it, and where there is
+    no other the service does not open up."""
+    found = dict(readable(rows.items(), key, _read_key))
+    lost = {field.decode(errors="replace") for field in rows} - found.keys()
+    return found | {key_id: _unreadable_key(key_id) for key_id in lost}
+
+
+def _read_key(key_id: str, row: bytes) -> tuple[str, ApiKey]:
+    key = ApiKey.model_validate_json(row)
+    if key.id != key_id:
+        raise ValueError("the key has another id")
+    return key_id, key
+
+
+def _unreadable_key(key_id: str) -> ApiKey:
+    never = datetime.fromtimestamp(0, UTC)
+    return ApiKey(id=key_id, label=UNREADABLE, scope=Scope.READ, digest=NO_DIGEST, created_at=never, revoked_at=never)

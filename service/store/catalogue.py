@@ -16,12 +16,13 @@ from pydantic import BaseModel
 from service.errors import ServiceError
 from service.protocol import Wanted
 from service.store.applied import Fenced, SizeInfo
-from service.store.held import HELD, Found, Held
+from service.store.held import HELD, Found
 from service.store.jobs.outcomes import commit, decision, outcome_key, refuse_decided
 from service.store.keys import Keys, generation_of
 from service.store.listed import read_listed
 from service.store.rounded import RoundedInfo
 from service.store.states import TTL_S
+from service.store.unreadable import Unreadable, figure, texts
 from service.store.watched import Read, watched
 
 MAX_TRIES: Final = 20
@@ -95,23 +96,21 @@ class Registry:
                 pipe.hget(self._keys.owners, name)
                 pipe.hmget(self._keys.graph(guess or ""), *HELD)
                 current, owner, row = pipe.execute()
+            owned_by = None if owner is None else owner.decode(errors="replace")
             if current is None:
-                return Found(owner=None if owner is None else owner.decode())
-            graph_id = current.decode()
+                return Found(owner=owned_by)
+            graph_id = current.decode(errors="replace")
             if graph_id == guess:
                 break
             guess = graph_id
         else:
             raise Fenced(f"{name} keeps changing")
-        held = None
-        if None not in row:
-            held = Held(graph_id=graph_id, version=int(row[0]), epoch=int(row[1]), base=row[2].decode())
-        return Found(graph_id, None if owner is None else owner.decode(), held)
+        return Found(graph_id, owned_by, None if None in row else row, self._keys.graph(graph_id))
 
     def owned_by(self, worker: str) -> list[str]:
         """Names of the graphs a worker serves."""
-        owners = self._redis.hgetall(self._keys.owners)
-        return sorted(name.decode() for name, owner in owners.items() if owner.decode() == worker)
+        owners = texts(self._redis.hgetall(self._keys.owners), self._keys.owners)
+        return sorted(name for name, owner in owners.items() if owner == worker)
 
     def sizes(self, names: Sequence[str]) -> dict[str, int]:
         """Bytes of host memory of these graphs at rest, as they were noted last; 0 for a name without a graph."""
@@ -120,8 +119,8 @@ class Registry:
         ids = [graph_id or b"" for graph_id in self._redis.hmget(self._keys.names, names)]
         with self._redis.pipeline(transaction=False) as pipe:
             for graph_id in ids:
-                pipe.hget(self._keys.graph(graph_id.decode()), "bytes")
-            return {name: int(size or 0) for name, size in zip(names, pipe.execute(), strict=True)}
+                pipe.hget(self._keys.graph(graph_id.decode(errors="replace")), "bytes")
+            return {name: figure(size) for name, size in zip(names, pipe.execute(), strict=True)}
 
     def create(
         self,
@@ -187,7 +186,7 @@ class Registry:
                 give(pipe, self._keys, name, None)
                 pipe.unlink(*doomed)
                 commit(pipe, self._keys, job_id, "{}")
-                also(pipe, old, int(version or 0))
+                also(pipe, old, figure(version))
                 pipe.execute()
                 return True
         raise Fenced(f"{name} keeps changing")
@@ -239,8 +238,8 @@ class Registry:
         )
         refuse_decided(outcome, status)
         if owner not in (None, worker.encode()):
-            raise Fenced(f"{name} is served by {owner.decode()}")
-        return [None if current is None else current.decode(), *answers]
+            raise Fenced(f"{name} is served by {owner!r}")
+        return [None if current is None else current.decode(errors="replace"), *answers]
 
     def _replaced(self, pipe: Any, name: str, graph_id: str | None, if_match: IfMatch) -> list[str]:
         """Every key of the graph that is to go, watched as well. Raises version_conflict."""
@@ -251,9 +250,12 @@ class Registry:
         (version, base), snapshots = watched(
             pipe, [graph, listed], ("HMGET", graph, "version", "base"), ("GET", listed)
         )
-        check_version(name, None if version is None else int(version), if_match, generation_of(graph_id))
-        blobs = [s.blob for s in read_listed(snapshots)]
-        blobs += [] if base is None else [base.decode()]
+        at = None if version is None else figure(version)
+        check_version(name, at, if_match, generation_of(graph_id))
+        blobs = []
+        with suppress(Unreadable):  # else nothing but a hand in Redis could remove the graph
+            blobs += [s.blob for s in read_listed(snapshots, listed)]
+        blobs += [] if base is None else [base.decode(errors="replace")]
         own = [graph, self._keys.log(graph_id), listed, self._keys.states(graph_id)]
         return [*own, *(self._keys.blob(blob) for blob in blobs)]
 
@@ -311,6 +313,7 @@ def write_info(info: GraphInfo) -> dict[Any, Any]:
 
 
 def read_info(name: str, graph_id: str, row: dict[bytes, bytes]) -> GraphInfo:
+    """What is said of a graph. Raises `unreadable.NOT_READ`."""
     moving = {key: row[key.encode()].decode() for key in ("version", "updated_at", "worker", "flow_states", "bytes")}
     moving["device_bytes"] = row.get(b"device_bytes", b"0").decode()
     moving |= {key: row[key.encode()].decode() for key in SIZES if key.encode() in row}

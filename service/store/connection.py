@@ -100,7 +100,11 @@ def why_away(error: Exception) -> str:
         return "Redis is a replica and takes no writes"
     if isinstance(error, redis.exceptions.BusyLoadingError):
         return "Redis reads its files and does not answer yet"
-    return _no_writes(error) or "Redis does not answer"
+    if (no_writes := _no_writes(error)) is not None:
+        return no_writes
+    if isinstance(error, redis.ResponseError):  # as for a key that somebody has made something else
+        return "Redis has refused what it was asked; the log says why"
+    return "Redis does not answer"
 
 
 def connect(settings: Settings) -> redis.Redis:

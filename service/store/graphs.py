@@ -3,6 +3,7 @@
 import asyncio
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import redis.asyncio
@@ -10,6 +11,7 @@ import redis.asyncio
 from service.store.catalogue import GraphInfo, read_info
 from service.store.keys import Keys
 from service.store.listed import SnapshotInfo, read_listed
+from service.store.unreadable import Unreadable, readable, reading
 
 MAX_LISTED: Final = 1_000
 """Graphs in one answer; what there may be of them has no bound but memory."""
@@ -41,21 +43,25 @@ class Catalogue:
         """The number of that look, and of the one that was begun last."""
 
     async def get(self, name: str) -> GraphInfo | None:
-        """None: there is no graph of the name. One that is replaced between two looks is there all the same."""
+        """None: there is no graph of the name. One that is replaced between two looks is there all the same. Raises
+        `Unreadable`."""
         known = None
         while (graph_id := await self._redis.hget(self._keys.names, name)) not in (None, known):
-            row = await self._redis.hgetall(self._keys.graph(graph_id.decode()))
+            found = graph_id.decode(errors="replace")
+            row = await self._redis.hgetall(key := self._keys.graph(found))
             if b"version" in row:
-                return read_info(name, graph_id.decode(), row)
+                with reading(f"graph {name!r}", key):
+                    return read_info(name, found, row)
             known = graph_id
         return None
 
     async def snapshots(self, name: str) -> list[SnapshotInfo] | None:
-        """The newest first; None for an unknown graph."""
+        """The newest first; None for an unknown graph. Raises `Unreadable`."""
         graph_id = await self._redis.hget(self._keys.names, name)
         if graph_id is None:
             return None
-        return read_listed(await self._redis.get(self._keys.snapshots(graph_id.decode())))
+        key = self._keys.snapshots(graph_id.decode(errors="replace"))
+        return read_listed(await self._redis.get(key), key)
 
     async def page(self, sees: Callable[[str], bool], after: str = "", limit: int = MAX_LISTED) -> GraphPage:
         """At most so many of the graphs whose names `sees` accepts, by name, behind the name `after`.
@@ -77,26 +83,28 @@ class Catalogue:
             if self._look <= begun_before:  # it may lack what has come since
                 self._begun = look = self._begun + 1
                 names = await self._redis.hkeys(self._keys.names)
-                self._names, self._look = await asyncio.to_thread(_in_order, names), look
+                self._names, self._look = await asyncio.to_thread(_in_order, names, self._keys.names), look
             return self._names
 
     async def _read(self, names: Sequence[str]) -> list[GraphInfo]:
-        """The graphs of these names that are still there, in order."""
+        """The graphs of these names that are still there and can be read, in order."""
         ids = zip(names, await self._redis.hmget(self._keys.names, names), strict=True)
-        there = {name: graph_id.decode() for name, graph_id in ids if graph_id is not None}
+        there = {name: graph_id.decode(errors="replace") for name, graph_id in ids if graph_id is not None}
         async with self._redis.pipeline(transaction=False) as pipe:
             for graph_id in there.values():
                 pipe.hgetall(self._keys.graph(graph_id))
             rows = await pipe.execute()
-        found = [
-            read_info(name, graph_id, row) if b"version" in row else await self.get(name)
-            for (name, graph_id), row in zip(there.items(), rows, strict=True)
-        ]
-        return [info for info in found if info is not None]
+        found: list[GraphInfo] = []
+        for (name, graph_id), row in zip(there.items(), rows, strict=True):
+            with suppress(Unreadable):  # it has been told, and the others are there all the same
+                with reading(f"graph {name!r}", self._keys.graph(graph_id)):
+                    info = read_info(name, graph_id, row) if b"version" in row else await self.get(name)
+                found += [] if info is None else [info]
+        return found
 
 
-def _in_order(names: Iterable[bytes]) -> list[str]:
-    return sorted(map(bytes.decode, names))
+def _in_order(names: Iterable[bytes], key: str) -> list[str]:
+    return sorted(readable(((name, None) for name in names), key, lambda name, _: name))
 
 
 def _chosen(

@@ -99,7 +99,7 @@ class Handover:
                     return False
                 pipe.multi()
                 give(pipe, keys, name, to)
-                fence(pipe, keys, graph_id.decode(), to)
+                fence(pipe, keys, graph_id.decode(errors="replace"), to)
                 if home is not None and home != to:
                     pipe.hset(keys.homes, name, home)
                 for one in waiting:

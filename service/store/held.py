@@ -7,6 +7,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from service.store.keys import Keys
+from service.store.unreadable import reading
 from service.store.watched import Read
 
 HELD: Final = ("version", "epoch", "base")
@@ -33,8 +34,19 @@ class Found:
     """None: there is no graph of the name."""
     owner: str | None = None
     """The worker that is to serve it."""
-    held: Held | None = None
-    """None: there is none, or it is being loaded or removed just now."""
+    row: Sequence[bytes] | None = None
+    """The fields `HELD` of the graph; None: there is none, or it is being loaded or removed just now."""
+    key: str = ""
+    """Where they lie."""
+
+    @property
+    def held(self) -> Held | None:
+        """The graph, if it is there. Raises `Unreadable`: who loads or deletes the name need not look."""
+        if self.graph_id is None or self.row is None:
+            return None
+        with reading("the graph", self.key):
+            version, epoch, base = self.row
+            return Held(graph_id=self.graph_id, version=int(version), epoch=int(epoch), base=base.decode())
 
 
 def before_found(keys: Keys, name: str, guess: str) -> tuple[Read, ...]:
@@ -42,7 +54,7 @@ def before_found(keys: Keys, name: str, guess: str) -> tuple[Read, ...]:
     return ("HMGET", keys.graph(guess), *HELD), ("HGET", keys.names, name), ("HGET", keys.owners, name)
 
 
-def found(guess: str, answers: Sequence[Any]) -> Found | None:
+def found(keys: Keys, guess: str, answers: Sequence[Any]) -> Found | None:
     """What the name stands for by these answers; None if that is not the graph of the id `guess`.
 
     An id is never used twice. So a graph that has the name after its row was read had it then, and was at that
@@ -51,5 +63,4 @@ def found(guess: str, answers: Sequence[Any]) -> Found | None:
     row, current, owner = answers
     if current != guess.encode() or None in row:
         return None
-    held = Held(graph_id=guess, version=int(row[0]), epoch=int(row[1]), base=row[2].decode())
-    return Found(guess, None if owner is None else owner.decode(), held)
+    return Found(guess, None if owner is None else owner.decode(errors="replace"), row, keys.graph(guess))

@@ -5,6 +5,8 @@ from typing import Final
 
 from pydantic import BaseModel, TypeAdapter
 
+from service.store.unreadable import reading
+
 
 class SnapshotInfo(BaseModel):
     version: int
@@ -27,5 +29,7 @@ def reaches(listed: Sequence[SnapshotInfo], version: int, present: int) -> bool:
     return version == 1 or oldest <= version <= present
 
 
-def read_listed(data: bytes | None) -> list[SnapshotInfo]:
-    return [] if data is None else LISTED.validate_json(data)
+def read_listed(data: bytes | None, key: str) -> list[SnapshotInfo]:
+    """The snapshots that lie under a key. Raises `Unreadable`."""
+    with reading("the snapshots of the graph", key):
+        return [] if data is None else LISTED.validate_json(data)

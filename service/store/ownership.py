@@ -4,7 +4,7 @@ Each change is one MULTI with a new fencing epoch. It watches the graph's claim,
 about the name does: a command is either queued before the change, and goes with it, or behind it, with the new owner.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -15,6 +15,7 @@ from service.store.applied import Fenced
 from service.store.catalogue import give
 from service.store.jobs.record import graph_of, waiting_jobs
 from service.store.keys import Keys
+from service.store.unreadable import figure, texts
 from service.store.watched import watched
 
 MAX_TRIES: Final = 20
@@ -70,8 +71,8 @@ class Ownership:
                 pipe.multi()
                 give(pipe, keys, name, worker)
                 if graph_id is not None:
-                    fence(pipe, keys, graph_id.decode(), worker)
-                    home = old_owner if home is None else home.decode()
+                    fence(pipe, keys, graph_id.decode(errors="replace"), worker)
+                    home = old_owner if home is None else home.decode(errors="replace")
                     if home != worker:
                         pipe.hset(keys.homes, name, home)
                 also(pipe)
@@ -98,11 +99,12 @@ class Ownership:
                 )
                 if owner != worker.encode() or graph_id is None or not alive or len(waiting) > MOST_WAITING:
                     return False
-                if name.encode() in watched(pipe, [], *(graph_of(keys, job.decode()) for job in waiting)):
+                jobs = [job.decode(errors="replace") for job in waiting]
+                if name.encode() in watched(pipe, [], *(graph_of(keys, job) for job in jobs)):
                     return False
                 pipe.multi()
                 give(pipe, keys, name, home)
-                fence(pipe, keys, graph_id.decode(), home)
+                fence(pipe, keys, graph_id.decode(errors="replace"), home)
                 pipe.xadd(keys.control(home), {"restore": name}, maxlen=MOST_WAITING, approximate=True)
                 pipe.execute()
                 return True
@@ -110,7 +112,7 @@ class Ownership:
 
     def away_from_home(self, worker: str) -> dict[str, str]:
         """Graphs that `worker` serves in place of another, with that other. One or two round trips."""
-        homes = {name.decode(): home.decode() for name, home in self._redis.hgetall(self._keys.homes).items()}
+        homes = texts(self._redis.hgetall(self._keys.homes), self._keys.homes)
         owners = self._redis.hmget(self._keys.owners, [*homes]) if homes else []
         served = zip(homes.items(), owners, strict=True)
         return {name: home for (name, home), owner in served if owner == worker.encode()}
@@ -120,13 +122,14 @@ class Ownership:
         with self._redis.pipeline(transaction=False) as pipe:
             pipe.hgetall(self._keys.names)
             pipe.hgetall(self._keys.owners)
-            names, owners = pipe.execute()
+            found, owners = pipe.execute()
+            names = texts(found, self._keys.names)
             for graph_id in names.values():
-                pipe.hmget(self._keys.graph(graph_id.decode()), "bytes", "device_bytes")
-            sizes = [_sum(figures) for figures in pipe.execute()]
-        of_graph = {name.decode(): size for name, size in zip(names, sizes, strict=True)}
+                pipe.hmget(self._keys.graph(graph_id), "bytes", "device_bytes")
+            sizes = [sum(map(figure, figures)) for figures in pipe.execute()]
+        of_graph = dict(zip(names, sizes, strict=True))
         of_worker: dict[str, int] = {}
-        owner_of = {name.decode(): owner.decode() for name, owner in owners.items()}
+        owner_of = texts(owners, self._keys.owners)
         for name, owner in owner_of.items():
             of_worker[owner] = of_worker.get(owner, 0) + of_graph.get(name, 0)
         return Loads(of_graph, of_worker, {name: owner for name, owner in owner_of.items() if name in of_graph})
@@ -136,7 +139,3 @@ def fence(pipe: Any, keys: Keys, graph_id: str, worker: str) -> None:
     """Begin a new epoch, within a MULTI: commits of the owner before are refused by it."""
     pipe.hset(keys.graph(graph_id), "worker", worker)
     pipe.hincrby(keys.graph(graph_id), "epoch", 1)
-
-
-def _sum(figures: Iterable[bytes | None]) -> int:
-    return sum(int(figure) for figure in figures if figure is not None)

@@ -10,8 +10,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import redis
+from pydantic import TypeAdapter
 
 from service.store.keys import Keys
+from service.store.unreadable import readable
 
 SETTLED_S: Final = 5.0
 """A graph that was placed so long ago either waits for its load, or there will be none."""
@@ -30,10 +32,23 @@ class Place:
     """Unix seconds."""
 
 
-def read_places(rows: Mapping[bytes, bytes]) -> dict[str, Place]:
+PLACE: Final = TypeAdapter(Place)
+
+
+def read_places(rows: Mapping[bytes, bytes], keys: Keys) -> dict[str, Place]:
     """By the name of the graph, without what is too old to count."""
-    places = {name.decode(): Place(**json.loads(text)) for name, text in rows.items()}
-    return {name: place for name, place in places.items() if time.time() - place.at < FORGOTTEN_S}
+    return {name: place for name, place in _read(rows, keys).items() if _age_s(place) < FORGOTTEN_S}
+
+
+def _read(rows: Mapping[bytes, bytes], keys: Keys) -> dict[str, Place]:
+    """By the name of the graph, without rows that are no places."""
+    return dict(readable(rows.items(), keys.placed, lambda name, text: (name, PLACE.validate_json(text))))
+
+
+def _age_s(place: Place) -> float:
+    """How long ago it was written. A clock may have been ahead then: what is from a time to come counts as old as it
+    is ahead, lest it counts for as long as the clock was ahead."""
+    return abs(time.time() - place.at)
 
 
 def write_place(pipe: Any, keys: Keys, name: str, place: Place, forgotten: Iterable[bytes]) -> None:
@@ -54,7 +69,7 @@ class Settling:
     def settle(self, reported: Collection[str]) -> None:
         """`reported` are the graphs that the last report counts. One round trip while nothing is placed here."""
         keys = self._keys
-        rows = {name.decode(): Place(**json.loads(text)) for name, text in self._redis.hgetall(keys.placed).items()}
+        rows = _read(self._redis.hgetall(keys.placed), keys)
         mine = [name for name, place in rows.items() if place.worker == self._worker]
         if not mine:
             return
@@ -65,7 +80,7 @@ class Settling:
         over = set(reported)
         for name, owner, graph_id in zip(mine, owners, ids, strict=True):
             waits = owner == self._worker.encode() and graph_id is None
-            if time.time() - rows[name].at > SETTLED_S and not waits:
+            if _age_s(rows[name]) > SETTLED_S and not waits:
                 over.add(name)
         if done := [name for name in mine if name in over]:
             self._redis.hdel(keys.placed, *done)

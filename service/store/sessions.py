@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 from service.store.api_keys import NO_DIGEST, digest_of
 from service.store.keys import Keys
+from service.store.unreadable import readable
 
 SESSION_TOKEN: Final = re.compile(r"hs_([0-9a-f]{12})_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 """The id of the API key, the id of the session, and its secret."""
@@ -48,9 +49,10 @@ class Sessions:
         """A new session of this API key: its token, which is kept nowhere. Two round trips."""
         now, session_id, secret = time.time(), secrets.token_hex(6), secrets.token_urlsafe(32)
         name = self._keys.sessions(key_id)
-        listed = {kept.decode(): _read(row) for kept, row in (await self._redis.hgetall(name)).items()}
+        rows = await self._redis.hgetall(name)
+        listed = dict(readable(rows.items(), name, lambda kept, row: (kept, _read(row))))
         newest = sorted((kept for kept in listed if listed[kept].ends_at > now), key=lambda kept: listed[kept].ends_at)
-        ended = listed.keys() - newest[-(SESSIONS_OF_A_KEY - 1) :]
+        ended = rows.keys() - {kept.encode() for kept in newest[-(SESSIONS_OF_A_KEY - 1) :]}
         opened = Session(digest=digest_of(secret), ends_at=now + SESSION_S)
         async with self._redis.pipeline() as pipe:
             if ended:
@@ -65,8 +67,10 @@ class Sessions:
         match = SESSION_TOKEN.fullmatch(token)
         if match is None:
             return False
-        row = await self._redis.hget(self._keys.sessions(match[1]), match[2])
-        known = None if row is None else _read(row)
+        name = self._keys.sessions(match[1])
+        row = await self._redis.hget(name, match[2])
+        rows = [] if row is None else [(match[2].encode(), row)]
+        known = next(readable(rows, name, lambda _, text: _read(text)), None)
         good = hmac.compare_digest(digest_of(match[3]), known.digest if known else NO_DIGEST)
         return good and known is not None and known.ends_at > time.time()
 

@@ -85,7 +85,8 @@ class Snapshots:
 
     def listed(self, graph_id: str) -> list[SnapshotInfo]:
         """The snapshots of a graph, the newest first."""
-        return read_listed(self._redis.get(self._keys.snapshots(graph_id)))
+        key = self._keys.snapshots(graph_id)
+        return read_listed(self._redis.get(key), key)
 
     def write(self, name: str, graph_id: str, epoch: int, capacities: Capacities) -> SnapshotInfo:
         """Make `capacities` the newest snapshot and trim the log; raises `Fenced`, `BrokenBlob` or out_of_memory."""
@@ -127,7 +128,7 @@ class Snapshots:
                 raise Fenced("the graph changed hands")
             if int(version) < info.version:  # Redis came back from before it: what we hold was never kept
                 raise Fenced(f"the graph is at version {int(version)}, the snapshot at {info.version}")
-            before = read_listed(listed)
+            before = read_listed(listed, listed_key)
             if any(info.version < s.version <= int(version) for s in before):
                 raise Superseded(
                     "there is a newer snapshot"
@@ -154,7 +155,7 @@ class Snapshots:
         key = self._keys.snapshots(graph_id)
         with self._redis.pipeline() as pipe, suppress(redis.WatchError):  # another restore of the graph was first
             (listed,) = watched(pipe, [key], ("GET", key))
-            kept = [s for s in read_listed(listed) if s.blob != broken.blob]
+            kept = [s for s in read_listed(listed, key) if s.blob != broken.blob]
             pipe.multi()
             pipe.set(key, LISTED.dump_json(kept))
             pipe.unlink(self._keys.blob(broken.blob))

@@ -61,7 +61,8 @@ class Loader:
         if found.graph_id == command.id:
             raise Fenced("the load is committed")  # since the command was looked at: its job has the answer
         if args.if_match is not None:  # before the work; `create` looks again
-            version = None if found.held is None else found.held.version
+            held = found.held
+            version = None if held is None else held.version
             check_version(command.graph, version, args.if_match, generation_of(found.graph_id or ""))
         edges = self._read(task, args)
         graph = self._build(task, edges)

@@ -131,7 +131,8 @@ class Worker:
         self._start = Start(name)
         self._engine_name = "unknown"
         self._ready = self._lost = self._is_leaving = self._is_told_to_end = False
-        self._ready_since = 0.0
+        self._ready_at = 0.0
+        """On the monotonic clock, as that of the machine may be set while the worker serves."""
         self._begins_empty = False
         self._lock = threading.Lock()
 
@@ -216,7 +217,7 @@ class Worker:
         self._intake.begin(self._ask_redis(self.graphs.sizes) or {})
 
     def _are_all_there(self) -> None:
-        self._ready, self._ready_since = True, time.time()
+        self._ready, self._ready_at = True, time.monotonic()
         self._lease.beat_now()
 
     def _defer(self, graph: str, work: Callable[[], None], expected_s: float) -> None:
@@ -224,7 +225,7 @@ class Worker:
 
     def _report(self) -> WorkerReport:
         residents = self.graphs.residents
-        graphs, held, budget = residents.all(), residents.held, residents.budget
+        graphs, held, budget, now = residents.all(), residents.held, residents.budget, time.time()
         self._reported = [graph.name for graph in graphs]
         return WorkerReport(
             name=self.name,
@@ -239,8 +240,8 @@ class Worker:
             budget_bytes=budget.host,
             device_bytes=held.device,
             device_budget_bytes=budget.device,
-            beat_at=time.time(),
-            ready_since=self._ready_since,
+            beat_at=now,
+            ready_since=now - (time.monotonic() - self._ready_at),
             counters=self.graphs.counters,
             notes=self.graphs.notes,
         )

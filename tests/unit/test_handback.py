@@ -135,13 +135,26 @@ def report(name: str, **more: Any) -> WorkerReport:
 
 def test_a_worker_that_comes_and_goes_waits_longer_each_time() -> None:
     def steady_after(count: int, lost_at: float = 0.0, **more: Any) -> float:
-        return next(s for s in range(100_000) if is_steady(report("w0", beat_at=s, **more), (count, lost_at), 5.0))
+        reports = ((s, report("w0", beat_at=s, **more)) for s in range(100_000))
+        return next(s for s, said in reports if is_steady(said, (count, lost_at), s, 5.0))
 
     assert [steady_after(count) for count in (0, 1, 2, 3)] == [30, 30, 60, 120]
     assert steady_after(1, ready_since=100.0) == 130
     assert steady_after(1, lost_at=500.0) == 530  # a process that was paused, and is the same as before
     assert steady_after(1000) == LONGEST_STEADY_S
-    assert not is_steady(report("w0", ready=False, beat_at=1e9), (1, 0.0), 5.0)
+    assert not is_steady(report("w0", ready=False, beat_at=1e9), (1, 0.0), 1e9, 5.0)
+
+
+@pytest.mark.parametrize("ahead_s", [-86_400.0, 86_400.0])
+def test_a_worker_whose_clock_differs_waits_no_longer_and_no_shorter(ahead_s: float) -> None:
+    """How long it has been ready is read from its clock, and how long ago it lost its graphs from ours."""
+
+    def steady(ready_s: float, well_s: float) -> bool:
+        there, here = 1e9 + ahead_s, 1e9
+        said = report("w0", beat_at=there, ready_since=there - ready_s)
+        return is_steady(said, (1, here - well_s), here, 5.0)
+
+    assert [steady(*s) for s in ((30, 30), (29, 30), (30, 29))] == [True, False, False]
 
 
 def test_a_worker_is_missed_after_two_leases() -> None:
@@ -188,12 +201,24 @@ def test_a_worker_that_lives_is_not_missed_after_a_pause_of_all_or_a_step_of_the
 
 def test_losses_are_counted_and_forgotten(client: Any, keys: Keys) -> None:
     absences = Absences(client, keys)
-    assert absences.read("w0") == (0, 0.0)
     now = 1_000_000.0
+    assert absences.read("w0", now) == (0, 0.0)
     for seconds, count in ((0, 1), (0.5, 1), (100, 2), (200, 3), (200 + FORGOTTEN_S + 1, 1)):
         absences.note("w0", now + seconds, 0.5)
-        assert absences.read("w0")[0] == count
-    assert absences.read("w1") == (0, 0.0)
+        assert absences.read("w0", now + seconds)[0] == count
+    assert absences.read("w1", now) == (0, 0.0)
+
+
+def test_a_loss_noted_while_a_clock_was_ahead_counts_from_when_it_is_seen(client: Any, keys: Keys) -> None:
+    """A takeover noted a day ahead put the way back off by that day."""
+    absences, now = Absences(client, keys), 1_000_000.0
+    absences.note("w0", now + 86_400, 0.5)
+    assert absences.read("w0", now) == (1, now)
+    assert absences.read("w0", now + 10) == (1, now)
+    absences.note("w1", now + 86_400, 0.5)
+    absences.note("w1", now, 0.5)
+    absences.note("w1", now + 5, 0.5)
+    assert absences.read("w1", now + 9) == (2, now + 5)
 
 
 class House:
@@ -371,7 +396,7 @@ def test_what_waits_goes_with_its_graph(caller: Caller, house: House, monkeypatc
     assert client.zcard(keys.waiting("w0")) == 0
     assert client.zcard(keys.waiting("w1")) == 5
     assert {client.hget(keys.job(job_id), "worker") for job_id in ids} == {b"w1"}
-    assert Absences(client, keys).read("w0")[0] == 1
+    assert Absences(client, keys).read("w0", time.time())[0] == 1
 
 
 async def _ask(caller: Caller, name: str) -> str:

@@ -75,7 +75,8 @@ def first_capacity(caller: Caller) -> tuple[int, int]:
 def listed(settings: Settings, graph: Graph) -> list[SnapshotInfo]:
     client: Any = connect(settings)
     try:
-        return read_listed(client.get(Keys(settings.redis_prefix).snapshots(graph.graph_id)))
+        key = Keys(settings.redis_prefix).snapshots(graph.graph_id)
+        return read_listed(client.get(key), key)
     finally:
         client.close()
 

@@ -102,7 +102,8 @@ def test_a_broken_snapshot_is_passed_by(worker: Worker, caller: Caller, client: 
     known = history(caller)
     caller.ask(Kind.SNAPSHOT, "g", EmptyArgs())
     graph_id = client.hget(keys.names, "g").decode()
-    (snapshot,) = read_listed(client.get(keys.snapshots(graph_id)))
+    key = keys.snapshots(graph_id)
+    (snapshot,) = read_listed(client.get(key), key)
     client.hset(keys.blob(snapshot.blob), "0", b"nonsense")
     assert restore(caller, 6)["applied"] == 0
     assert columns(caller) == known[6]

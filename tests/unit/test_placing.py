@@ -18,7 +18,7 @@ from service.protocol import Kind, LoadArgs, Status
 from service.queue.models import WorkerInfo, WorkerReport
 from service.queue.placement import BYTES_PER_BYTE, FOR_A_DEVICE_BYTES, emptiest
 from service.store.keys import Keys
-from service.store.placed import SETTLED_S, Place, Settling
+from service.store.placed import SETTLED_S, Place, Settling, read_places, write_place
 from tests.service_fixtures import PATIENCE_S, Caller, StartWorker
 from tests.serving import eventually
 
@@ -45,6 +45,17 @@ def test_the_emptiest_worker_with_room_for_the_graph_gets_it() -> None:
     placed = {"g": Place("a", 2 * LARGE, time.time())}
     assert emptiest([info("a"), info("b", bytes=LARGE)], 0, placed).name == "b"
     assert emptiest([info("a"), info("b")], 0, {"g": Place("a", 0, time.time())}).name == "b"
+
+
+def test_what_was_placed_while_a_clock_was_ahead_does_not_count_for_as_long(client: Any, keys: Keys) -> None:
+    """It came to nothing, and its worker got no new graphs for a day."""
+    now = time.time()
+    for name, at in {"ahead": now + 86_400, "skewed": now + 2, "placed": now}.items():
+        write_place(client, keys, name, Place("w0", 1, at), ())
+    client.hset(keys.placed, "later release", '{"worker": "w0", "n_bytes": 1, "at": %f, "more": 2}' % now)
+    assert read_places(client.hgetall(keys.placed), keys).keys() == {"skewed", "placed", "later release"}
+    Settling(client, keys, "w0").settle([])
+    assert set(client.hkeys(keys.placed)) == {b"skewed", b"placed", b"later release"}
 
 
 def workers_there(client: Any, keys: Keys, *names: str) -> None:

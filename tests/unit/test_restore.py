@@ -30,7 +30,8 @@ class Saved:
         self.base = client.hget(keys.graph(self.id), "base").decode()
 
     def listed(self) -> list[SnapshotInfo]:
-        return read_listed(self._client.get(self._keys.snapshots(self.id)))
+        key = self._keys.snapshots(self.id)
+        return read_listed(self._client.get(key), key)
 
     def hide(self, blob: str) -> bytes:
         """A blob that cannot be read for now; its content."""

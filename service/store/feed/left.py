@@ -13,6 +13,7 @@ from typing import Any, Final
 import redis
 
 from service.store.keys import Keys
+from service.store.unreadable import readable
 from service.store.watched import watched
 
 MOST_LEFT: Final = 10_000
@@ -39,10 +40,10 @@ class LeftFeeds:
         """Drop the feeds of the names that were deleted first, if there are too many; else it is one round trip."""
         if self._redis.zcard(self._keys.left_feeds) < self._most + self._at_once:
             return
-        names = [name.decode() for name in self._redis.zrange(self._keys.left_feeds, 0, self._at_once - 1)]
-        hooks = map(json.loads, self._redis.hvals(self._keys.webhooks))
-        read = {graph for hook in hooks for graph in hook["graphs"]}
-        for name in names:
+        names = self._redis.zrange(self._keys.left_feeds, 0, self._at_once - 1)
+        hooks = self._redis.hgetall(self._keys.webhooks).items()
+        read = {graph for graphs in readable(hooks, self._keys.webhooks, _graphs) for graph in graphs}
+        for name in (name.decode(errors="replace") for name in names):
             with suppress(redis.WatchError):  # a graph is loaded under the name just now
                 self._let_go(name, is_read=name in read)
 
@@ -55,3 +56,8 @@ class LeftFeeds:
             if ttl_s >= 0 and not is_watched and not is_read:  # without a time to live, there is a graph of that name
                 pipe.unlink(feed, self._keys.told(name))
             pipe.execute()
+
+
+def _graphs(hook_id: str, row: bytes) -> list[str]:
+    """Those whose feeds a webhook reads."""
+    return list(json.loads(row)["graphs"])

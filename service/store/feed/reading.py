@@ -8,8 +8,9 @@ from typing import Any, Final
 import redis.asyncio
 
 from service.protocol import WatchArgs
-from service.store.feed.record import Event, Seen, reset_event
+from service.store.feed.record import Event, Seen, read_watches, reset_event
 from service.store.keys import Keys
+from service.store.unreadable import readable
 
 BLOCK_MS: Final = 2000
 PAGE: Final = 100
@@ -66,9 +67,8 @@ class FeedReader:
             pipe.hgetall(self._keys.watches(name))
             pipe.hgetall(self._keys.told(name))
             watches, told = await pipe.execute()
-        at = told[b"at"].decode() if b"at" in told else None
-        found = [WatchArgs.model_validate_json(row) for _, row in sorted(watches.items())]
-        return [WatchSeen(args, at, Seen.of_fields(args.watch, told)) for args in found]
+        found, at = read_watches(name, self._keys, watches, told)
+        return [WatchSeen(args, at, seen) for args, seen in found.values()]
 
     async def place(self, name: str, last: str | None) -> Placed:
         """Where a reader goes on that had the event `last`; None: with what comes from now on.
@@ -80,10 +80,10 @@ class FeedReader:
             return Placed(BEFORE_ALL)
         page = await self._page(feed, "+")
         if page and last is None:
-            return Placed(page[0][0].decode(), page[0][1][b"id"].decode())
+            return Placed(page[0][0].decode(), _id_of(page[0][1]))
         while page and last is not None:
             for entry, fields in page:
-                if fields[b"id"].decode() == last:
+                if _id_of(fields) == last:
                     return Placed(entry.decode(), last)
             async with self._older:  # whoever names an event that never was reads all that is kept
                 page = await self._page(feed, f"({page[-1][0].decode()}")
@@ -97,7 +97,7 @@ class FeedReader:
     async def after(self, name: str, entry: str, count: int = PAGE) -> list[tuple[str, Event]]:
         """The events behind an entry, as far as they are there."""
         page = await self._redis.xrange(self._keys.feed(name), f"({entry}", "+", count)
-        return [(found.decode(), Event.of_fields(fields)) for found, fields in page]
+        return list(readable(page, self._keys.feed(name), lambda found, fields: (found, Event.of_fields(fields))))
 
     async def with_news(self, entries: Mapping[str, str]) -> list[str]:
         """The names of feeds that have events behind these entries of theirs. One round trip."""
@@ -119,6 +119,10 @@ class FeedReader:
             page = answer[0][1] if answer else []
             if len(page) == PAGE and entry != BEFORE_ALL and not await self.has(name, entry):
                 yield reset_event(name)
-            for found, fields in page:
-                entry = found.decode()
-                yield Event.of_fields(fields)
+            for event in readable(page, feed, lambda _, fields: Event.of_fields(fields)):
+                yield event
+            entry = page[-1][0].decode() if page else entry
+
+
+def _id_of(fields: dict[bytes, bytes]) -> str:
+    return fields.get(b"id", b"").decode(errors="replace")

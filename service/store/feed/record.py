@@ -9,6 +9,7 @@ and not on the graph's id, so that they outlive a new load of the name.
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -16,7 +17,9 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from service.store.keys import generation_of
+from service.protocol import WatchArgs
+from service.store.keys import Keys, generation_of
+from service.store.unreadable import readable
 
 VERSION: Final = "version"
 VALUE_CHANGED: Final = "value.changed"
@@ -31,6 +34,9 @@ MAX_CUT_KEPT: Final = 65_536
 and not in which edges."""
 
 AT: Final = "at"
+
+
+TAG: Final = re.compile(r"[0-9a-f]{8}-[0-9]+")
 
 
 def version_tag(graph_id: str, version: int) -> str:
@@ -54,6 +60,7 @@ class Event:
 
     @classmethod
     def of_fields(cls, fields: dict[bytes, bytes]) -> "Event":
+        """Raises `unreadable.NOT_READ`."""
         return cls(fields[b"id"].decode(), fields[b"event"].decode(), fields[b"data"].decode())
 
 
@@ -124,9 +131,28 @@ class Seen:
 
     @classmethod
     def of_fields(cls, watch: str, told: dict[bytes, bytes]) -> "Seen | None":
-        """None: the watch was told nothing yet."""
+        """None: the watch was told nothing yet. Raises `unreadable.NOT_READ`."""
         row = told.get(f"={watch}".encode())
         if row is None:
             return None
         packed, ignores_lower = told.get(f"#{watch}".encode()), bool(told.get(f"~{watch}".encode()))
         return cls(**json.loads(row), cut=CutSeen.unpack(packed) if packed else None, ignores_lower=ignores_lower)
+
+
+def read_watches(
+    name: str, keys: Keys, watches: dict[bytes, bytes], told: dict[bytes, bytes]
+) -> tuple[dict[str, tuple[WatchArgs, Seen | None]], str | None]:
+    """The watches of a graph by name, each with what it was told, and the version that all were told of.
+
+    A watch that cannot be read is left out. One of which it cannot be read what it was told was told nothing.
+    """
+
+    def seen(watch: str) -> Seen | None:
+        rows = [(f"={watch}".encode(), told)]
+        return next(readable(rows, keys.told(name), lambda _, fields: Seen.of_fields(watch, fields)), None)
+
+    def read(watch: str, row: bytes) -> tuple[str, tuple[WatchArgs, Seen | None]]:
+        return watch, (WatchArgs.model_validate_json(row), seen(watch))
+
+    at = told.get(AT.encode(), b"").decode(errors="replace")
+    return dict(readable(sorted(watches.items()), keys.watches(name), read)), at if TAG.fullmatch(at) else None

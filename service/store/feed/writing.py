@@ -14,7 +14,7 @@ import redis
 from service.protocol import WatchArgs
 from service.store.applied import Fenced
 from service.store.feed.left import LeftFeeds
-from service.store.feed.record import AT, Event, Seen, deleted_event, version_event, version_tag
+from service.store.feed.record import AT, Event, Seen, deleted_event, read_watches, version_event, version_tag
 from service.store.jobs.outcomes import commit, decision, outcome_key, refuse_decided
 from service.store.keys import Keys
 from service.store.watched import Read, watched
@@ -60,12 +60,12 @@ class Feeds:
             pipe.hgetall(self._keys.watches(name))
             pipe.hgetall(self._keys.told(name))
             watches, told = pipe.execute()
-        feed = Feed({key.decode(): WatchArgs.model_validate_json(row) for key, row in sorted(watches.items())})
-        for watch in feed.watches:
-            if (seen := Seen.of_fields(watch, told)) is not None:
-                feed.seen[watch] = seen
-        feed.at = told[b"at"].decode() if b"at" in told else None
-        return feed
+        found, at = read_watches(name, self._keys, watches, told)
+        return Feed(
+            watches={watch: args for watch, (args, _) in found.items()},
+            seen={watch: seen for watch, (_, seen) in found.items() if seen is not None},
+            at=at,
+        )
 
     def announce(self, pipe: Any, name: str, graph_id: str, version: int) -> None:
         """Write that there is a new version, within the MULTI that makes it."""

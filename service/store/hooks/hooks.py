@@ -10,6 +10,7 @@ import redis.asyncio
 from service.store.hooks.asked import KEPT_S, Asked
 from service.store.hooks.record import Delivery, Standing, Webhook
 from service.store.keys import Keys
+from service.store.unreadable import readable, reading, texts
 from service.store.watched import watched_async
 
 MAX_TRIES: Final = 20
@@ -21,7 +22,7 @@ MOST_DEAD: Final = 200
 
 
 class Hooks:
-    """Raises RedisError."""
+    """Raises RedisError, and `Unreadable` for a webhook or a delivery that is none."""
 
     def __init__(self, client: redis.asyncio.Redis, keys: Keys) -> None:
         self._redis: Any = client
@@ -34,16 +35,21 @@ class Hooks:
     async def all(self) -> list[Webhook]:
         """By id."""
         rows = await self._redis.hgetall(self._keys.webhooks)
-        return [Webhook.model_validate_json(row) for _, row in sorted(rows.items())]
+        return list(readable(sorted(rows.items()), self._keys.webhooks, _webhook))
 
     async def get(self, hook_id: str) -> Webhook | None:
-        row = await self._redis.hget(self._keys.webhooks, hook_id)
-        return None if row is None else Webhook.model_validate_json(row)
+        """None: there is none. Raises `Unreadable`."""
+        return self._read(hook_id, await self._redis.hget(self._keys.webhooks, hook_id))
+
+    def _read(self, hook_id: str, row: bytes | None) -> Webhook | None:
+        with reading(f"webhook {hook_id!r}", self._keys.webhooks, hook_id):
+            return None if row is None else Webhook.model_validate_json(row)
 
     async def asked(self, hook_id: str, asked: Asked) -> Asked | None:
         """What the same key stands for already."""
-        found = await self._redis.get(self._keys.asked(hook_id, asked.key))
-        return None if found is None else Asked.model_validate_json(found)
+        found = await self._redis.get(key := self._keys.asked(hook_id, asked.key))
+        with reading("the Idempotency-Key", key):
+            return None if found is None else Asked.model_validate_json(found)
 
     def _keep(self, pipe: Any, hook_id: str, asked: Asked | None) -> None:
         if asked is not None:
@@ -71,14 +77,13 @@ class Hooks:
                         ("HGET", self._keys.webhooks, hook.id),
                         ("HLEN", self._keys.webhooks),
                         ("HKEYS", self._keys.cursors(hook.id)),
-                        ("HVALS", self._keys.deliveries(hook.id)),
+                        ("HGETALL", self._keys.deliveries(hook.id)),
                     )
-                    found = None if row is None else Webhook.model_validate_json(row)
-                    if found != before or (found is None and count >= most):
+                    if self._read(hook.id, row) != before or (row is None and count >= most):
                         return False
-                    known = {name.decode() for name in read}
+                    known = {name.decode(errors="replace") for name in read}
                     gone, new = known - set(hook.graphs), [name for name in hook.graphs if name not in known]
-                    deliveries = map(Delivery.model_validate_json, kept)
+                    deliveries = readable(kept.items(), self._keys.deliveries(hook.id), _delivery)
                     unwanted = [delivery.id for delivery in deliveries if not hook.wants(delivery)]
                     pipe.multi()
                     pipe.hset(self._keys.webhooks, hook.id, hook.model_dump_json())
@@ -105,7 +110,7 @@ class Hooks:
 
     async def cursors(self, hook_id: str) -> dict[str, str]:
         rows = await self._redis.hgetall(self._keys.cursors(hook_id))
-        return {name.decode(): entry.decode() for name, entry in rows.items()}
+        return texts(rows, self._keys.cursors(hook_id))
 
     async def counts(self, hook_id: str) -> tuple[int, int]:
         """How many deliveries are pending, and how many are dead."""
@@ -144,7 +149,7 @@ class Hooks:
                     ("HGET", self._keys.webhooks, hook.id),
                     ("HGET", self._keys.cursors(hook.id), graph),
                 )
-                if row is None or Webhook.model_validate_json(row) != hook or cursor != before.encode():
+                if self._read(hook.id, row) != hook or cursor != before.encode():
                     return False
                 pipe.multi()
                 pipe.hset(self._keys.cursors(hook.id), graph, after)
@@ -173,24 +178,27 @@ class Hooks:
         async with self._redis.pipeline() as pipe:
             pipe.hget(self._keys.webhooks, hook_id)
             pipe.hget(self._keys.deliveries(hook_id), found[0])
-            row, waiting = await pipe.execute()
-        hook = None if row is None else Webhook.model_validate_json(row)
+            row, kept = await pipe.execute()
+        hook, rows = self._read(hook_id, row), [] if kept is None else [(found[0], kept)]
+        waiting = next(readable(rows, self._keys.deliveries(hook_id), _delivery), None)
         if waiting is None:
             await self._redis.zrem(self._keys.due(hook_id), found[0])
         if hook is None or hook.disabled is not None or waiting is None:
             return None
-        return hook, Delivery.model_validate_json(waiting)
+        return hook, waiting
 
     async def delivery(self, hook_id: str, delivery_id: str) -> Delivery | None:
         row = await self._redis.hget(self._keys.deliveries(hook_id), delivery_id)
-        return None if row is None else Delivery.model_validate_json(row)
+        with reading(f"delivery {delivery_id!r}", self._keys.deliveries(hook_id), delivery_id):
+            return None if row is None else Delivery.model_validate_json(row)
 
     async def deliveries(self, hook_id: str, status: str) -> list[Delivery]:
         """Those of this status: pending ones in the order of their next tries, dead ones the newest first."""
         listed = self._keys.due(hook_id) if status == "pending" else self._keys.dead(hook_id)
         found = await self._redis.zrange(listed, 0, -1, desc=status != "pending")
         rows = await self._redis.hmget(self._keys.deliveries(hook_id), found) if found else []
-        return [Delivery.model_validate_json(row) for row in rows if row is not None]
+        there = ((delivery_id, row) for delivery_id, row in zip(found, rows, strict=True) if row is not None)
+        return list(readable(there, self._keys.deliveries(hook_id), _delivery))
 
     async def delivered(self, hook_id: str, delivery_id: str) -> None:
         """Forget what has arrived."""
@@ -254,3 +262,11 @@ class Hooks:
     def _own(self, hook_id: str) -> list[str]:
         keys = self._keys
         return [keys.cursors(hook_id), keys.deliveries(hook_id), keys.due(hook_id), keys.dead(hook_id)]
+
+
+def _webhook(hook_id: str, row: bytes) -> Webhook:
+    return Webhook.model_validate_json(row)
+
+
+def _delivery(delivery_id: str, row: bytes) -> Delivery:
+    return Delivery.model_validate_json(row)

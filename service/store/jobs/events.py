@@ -8,8 +8,9 @@ import redis.asyncio
 from pydantic import BaseModel
 
 from service.errors import RETRY_AFTER_S, ServiceError
-from service.protocol import TERMINAL_STATUSES, Status
+from service.store.jobs.outcomes import is_over
 from service.store.keys import Keys
+from service.store.unreadable import readable
 
 BLOCK_MS: Final = 2000
 LOST: Final = "Redis lost the command; send it again"
@@ -65,25 +66,25 @@ class Events:
             last = subscribed.decode()
         if in_order(last) > in_order(subscribed.decode()) or max(in_order(last)) > MAX_ENTRY_NUMBER:
             last = FROM_THE_BEGINNING  # of another stream, or one that Redis lost: what comes would never be after it
-        ended = Status(status.decode()) in TERMINAL_STATUSES
+        ended = is_over(status)
         while True:
             answer = await self._listeners.xread({stream: last}, block=None if ended else BLOCK_MS)
             for entry_id, fields in answer[0][1] if answer else []:
                 last = entry_id.decode()
-                if fields[b"event"] == b"subscribed":
+                if fields.get(b"event") == b"subscribed":
                     continue
-                event = JobEvent(id=last, event=fields[b"event"].decode(), data=json.loads(fields[b"data"]))
-                yield event
-                if event.event == "done":
-                    return
+                for event in readable([(entry_id, fields)], stream, _read):
+                    yield event
+                    if event.event == "done":
+                        return
             if ended:
-                yield JobEvent(id=last, event="done", data={"status": status.decode()})
+                yield JobEvent(id=last, event="done", data={"status": status.decode(errors="replace")})
                 return
             if not answer:
                 status = await self._redis.hget(self._keys.job(job_id), "status")
                 if status is None:
                     raise ServiceError("worker_unavailable", LOST, retry_after_s=RETRY_AFTER_S)
-                ended = Status(status.decode()) in TERMINAL_STATUSES
+                ended = is_over(status)
 
     async def is_end(self, job_id: str, event_id: str) -> bool:
         """Whether an event of this id has told somebody that the job, which is over, has ended.
@@ -94,7 +95,12 @@ class Events:
         if max(in_order(event_id)) > MAX_ENTRY_NUMBER:
             return False
         found = await self._redis.xrange(self._keys.events(job_id), event_id, event_id, 1)
-        return any(entry.decode() == event_id and fields[b"event"] in ENDS for entry, fields in found)
+        return any(entry.decode() == event_id and fields.get(b"event") in ENDS for entry, fields in found)
+
+
+def _read(entry_id: str, fields: dict[bytes, bytes]) -> JobEvent:
+    """Raises `unreadable.NOT_READ`."""
+    return JobEvent(id=entry_id, event=fields[b"event"].decode(), data=json.loads(fields[b"data"]))
 
 
 def in_order(entry_id: str) -> tuple[int, int]:

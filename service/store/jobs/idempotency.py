@@ -1,11 +1,13 @@
 """What an Idempotency-Key stands for: the first job that was enqueued under it, and the digest of that job's body."""
 
+from contextlib import suppress
 from typing import Any, Self
 
 from pydantic import BaseModel
 
 from service.protocol import Command
 from service.store.keys import Keys
+from service.store.unreadable import Unreadable, reading
 
 
 class Known(BaseModel):
@@ -15,8 +17,17 @@ class Known(BaseModel):
     digest: str | None
 
     @classmethod
-    def read(cls, value: bytes) -> Self:
-        return cls.model_validate_json(value)
+    def read(cls, value: bytes, key: str) -> Self:
+        """Raises `Unreadable`; `key` is where it lies."""
+        with reading("the Idempotency-Key", key):
+            return cls.model_validate_json(value)
+
+
+def stands_for(value: bytes | None, key: str, job_id: str) -> bool:
+    """Whether this job is the one that a key stands for."""
+    with suppress(Unreadable):
+        return value is not None and Known.read(value, key).job == job_id
+    return False
 
 
 def key_name(keys: Keys, graph: str, key: str | None) -> str:

@@ -1,6 +1,7 @@
 """Jobs, the newest first, a page at a time, of those that a caller may see."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -10,6 +11,7 @@ from service.store.jobs.outcomes import is_over
 from service.store.jobs.record import SHOWN, JobInfo, as_row, describe, is_known, problem_of, worker_of
 from service.store.jobs.transitions import forget
 from service.store.keys import Keys
+from service.store.unreadable import Unreadable, reading
 
 LOOKED_AT: Final = 5_000
 """Jobs that one page may look at before it is answered with those found so far."""
@@ -73,7 +75,7 @@ class JobList:
         old = await self._redis.zrange(self._keys.jobs, start, stop - 1) if start < stop else []
         async with self._redis.pipeline(transaction=False) as pipe:
             for job_id in old:
-                pipe.hget(self._keys.job(job_id.decode()), "status")
+                pipe.hget(self._keys.job(job_id.decode(errors="replace")), "status")
             ended = [job_id for job_id, status in zip(old, await pipe.execute(), strict=True) if is_over(status)]
             for job_id in ended:
                 forget(pipe, self._keys, job_id)
@@ -107,7 +109,7 @@ class JobList:
         rows = await self._redis.zrevrangebyscore(
             self._keys.jobs, highest, "-inf", start=passed, num=STEP + 1, withscores=True
         )
-        read = [Mark(float(score), job_id.decode()) for job_id, score in rows]
+        read = [Mark(float(score), job_id.decode(errors="replace")) for job_id, score in rows]
         return [other for other in read if mark is None or other.is_after(mark)][:STEP], len(rows) <= STEP
 
     async def _graphs(self, job_ids: list[str]) -> list[str | None]:
@@ -116,7 +118,7 @@ class JobList:
         async with self._redis.pipeline(transaction=False) as pipe:
             for job_id in job_ids:
                 pipe.hget(self._keys.job(job_id), "graph")
-            return [None if graph is None else graph.decode() for graph in await pipe.execute()]
+            return [None if graph is None else graph.decode(errors="replace") for graph in await pipe.execute()]
 
     async def _describe(self, job_ids: list[str]) -> list[JobInfo]:
         """Two round trips for each `STEP` of them."""
@@ -136,9 +138,9 @@ class JobList:
             for job_id, row in zip(job_ids, rows, strict=True):
                 pipe.zrank(self._keys.waiting(worker_of(row)), job_id)
             positions = await pipe.execute()
-        described = zip(job_ids, rows, answers[::2], positions, strict=True)
-        return [
-            describe(job_id, row, outcome, position, problem_of(row))
-            for job_id, row, outcome, position in described
-            if is_known(row)
-        ]
+        found: list[JobInfo] = []
+        for job_id, row, outcome, position in zip(job_ids, rows, answers[::2], positions, strict=True):
+            if is_known(row):
+                with suppress(Unreadable), reading(f"job {job_id}", self._keys.job(job_id)):
+                    found.append(describe(job_id, row, outcome, position, problem_of(row)))
+        return found

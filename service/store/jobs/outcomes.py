@@ -8,7 +8,7 @@ wherever the command goes, and a command that has committed is never run again. 
 from typing import Any, Final
 
 from gpu_engine.errors import Cancelled
-from service.protocol import TERMINAL_STATUSES, Status
+from service.protocol import TERMINAL_STATUSES
 from service.store.keys import Keys
 from service.store.watched import Read
 
@@ -66,4 +66,5 @@ def refuse_decided(outcome: bytes | None, status: bytes | None) -> None:
 
 
 def is_over(status: bytes | None) -> bool:
-    return status is None or Status(status.decode()) in TERMINAL_STATUSES
+    """Whether a command has ended, or is not there. A status that this release does not know is none of an end."""
+    return status is None or status.decode(errors="replace") in TERMINAL_STATUSES

@@ -21,13 +21,14 @@ from service.store.jobs.record import (
     worker_of,
 )
 from service.store.keys import Keys
+from service.store.unreadable import reading
 from service.store.written import AsyncWritten, Restarted
 
 CANCELS_KEPT: Final = 1000
 
 
 class Jobs:
-    """Reads and cancels jobs. Raises RedisError."""
+    """Reads and cancels jobs. Raises RedisError, and `Unreadable` for a job whose record is none."""
 
     def __init__(self, client: redis.asyncio.Redis, keys: Keys) -> None:
         self._redis: Any = client
@@ -50,12 +51,14 @@ class Jobs:
     async def reply(self, job_id: str) -> Reply | None:
         """The reply to a job; None while there is none."""
         (row,) = await self.rows([job_id])
-        return read_reply(row) if has_reply(row) else None
+        with reading(f"job {job_id}", self._keys.job(job_id)):
+            return read_reply(row) if has_reply(row) else None
 
     async def reply_or_draft(self, job_id: str) -> Reply | Draft | None:
         """The reply to a job, or what has been written of it so far; None while there is neither."""
         (row,) = await self.rows([job_id])
-        return read_reply(row) if has_reply(row) else read_draft(row)
+        with reading(f"job {job_id}", self._keys.job(job_id)):
+            return read_reply(row) if has_reply(row) else read_draft(row)
 
     async def rows(self, job_ids: Sequence[str]) -> list[Row]:
         """The hashes of jobs, empty for one that is not there. One round trip."""
@@ -96,7 +99,7 @@ class Jobs:
             pipe.set(outcome_key, CANCELLED, nx=True, ex=UNFINISHED_TTL_S)
             pipe.get(outcome_key)
             pipe.hgetall(job)
-            control = self._keys.control(worker.decode())
+            control = self._keys.control(worker.decode(errors="replace"))
             pipe.xadd(control, {"cancel": job_id}, maxlen=CANCELS_KEPT, approximate=True)
             _, outcome, row, _ = await pipe.execute()
         if is_over(row.get(b"status")):
@@ -105,9 +108,10 @@ class Jobs:
 
     async def _info(self, job_id: str, row: Row, outcome: bytes | None) -> JobInfo:
         """A job with its place in its worker's line, and its result."""
-        reply = read_reply(row) if has_reply(row) else None
         position = await self._redis.zrank(self._keys.waiting(worker_of(row)), job_id)
-        info = describe(job_id, row, outcome, position, reply.problem if reply else None)
+        with reading(f"job {job_id}", self._keys.job(job_id)):
+            reply = read_reply(row) if has_reply(row) else None
+            info = describe(job_id, row, outcome, position, reply.problem if reply else None)
         if reply is None:
             return info
         found = {"result_json": reply.result_json, "result_blob": reply.result_blob, "file_blob": reply.file_blob}

@@ -150,7 +150,7 @@ def is_known(row: Row) -> bool:
 
 
 def worker_of(row: Row) -> str:
-    return row.get(b"worker", b"").decode()
+    return row.get(b"worker", b"").decode(errors="replace")
 
 
 def as_row(values: Iterable[bytes | None]) -> dict[bytes, bytes]:

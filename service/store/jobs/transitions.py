@@ -237,5 +237,5 @@ def _remove(pipe: Any, keys: Keys, worker: str, job_ids: Sequence[str], entry_id
 
 def forget(pipe: Any, keys: Keys, job_id: bytes) -> None:
     """The record of a job that has ended, and its place in the list."""
-    pipe.unlink(keys.job(job_id.decode()))
+    pipe.unlink(keys.job(job_id.decode(errors="replace")))
     pipe.zrem(keys.jobs, job_id)

@@ -13,6 +13,8 @@ import redis
 from service.queue.models import WorkerReport
 from service.store.keys import Keys
 from service.store.ownership import Ownership
+from service.store.unreadable import readable
+from service.worker.membership.workers import Workers
 
 STEADY_LEASES: Final = 6
 """A worker gets its graphs back when it has been ready for so many leases, and for twice as many after each loss."""
@@ -47,25 +49,42 @@ class Absences:
         self._redis: Any = client
         self._key = keys.absences
 
-    def read(self, worker: str) -> tuple[int, float]:
-        """How often the worker has lost graphs lately, and when it did last, in unix seconds."""
+    def read(self, worker: str, now: float) -> tuple[int, float]:
+        """How often the worker has lost graphs lately, and when it did last, in unix seconds.
+
+        A loss from a time that is not there yet was noted while a clock was ahead. It counts from now on, and is
+        written so: else a clock that was a day ahead would put the way back off by that day.
+        """
         row = self._redis.hget(self._key, worker)
-        count, _, at = (b"0 0" if row is None else row).partition(b" ")
-        return int(count), float(at)
+        rows = {} if row is None else {worker.encode(): row}
+        count, at = next(readable(rows.items(), self._key, _read), (0, 0.0))
+        if at > now:
+            self._write(worker, count, now)
+        return count, min(at, now)
 
     def note(self, worker: str, now: float, lease_s: float) -> None:
         """Count that graphs were taken from the worker. Several workers that take some each count as one loss."""
-        count, at = self.read(worker)
+        count, at = self.read(worker, now)
         if now - at < 2 * lease_s:
             return
-        self._redis.hset(self._key, worker, f"{count + 1 if now - at < FORGOTTEN_S else 1} {now!r}")
+        self._write(worker, count + 1 if now - at < FORGOTTEN_S else 1, now)
+
+    def _write(self, worker: str, count: int, at: float) -> None:
+        self._redis.hset(self._key, worker, f"{count} {at!r}")
 
 
-def is_steady(report: WorkerReport, absence: tuple[int, float], lease_s: float) -> bool:
-    """Whether a worker that lost its graphs has been well for long enough, by its own clock and its last heartbeat."""
+def _read(worker: str, row: bytes) -> tuple[int, float]:
+    """How often, and when last. Raises ValueError."""
+    count, _, at = row.partition(b" ")
+    return int(count), float(at)
+
+
+def is_steady(report: WorkerReport, absence: tuple[int, float], now: float, lease_s: float) -> bool:
+    """Whether a worker that lost its graphs has been well for long enough: ready by its own clock, as of its last
+    heartbeat, and without a loss by ours, whose time is `now`."""
     count, lost_at = absence
     needed_s = min(STEADY_LEASES * lease_s * 2 ** max(0, min(count, 30) - 1), LONGEST_STEADY_S)
-    return report.ready and report.beat_at - max(report.ready_since, lost_at) >= needed_s
+    return report.ready and min(report.beat_at - report.ready_since, now - lost_at) >= needed_s
 
 
 class HandBack:
@@ -74,8 +93,7 @@ class HandBack:
     def __init__(
         self, client: redis.Redis, keys: Keys, worker: str, lease_s: float, is_idle: IsIdle, give: Give
     ) -> None:
-        self._redis: Any = client
-        self._keys = keys
+        self._workers = Workers(client, keys)
         self._worker = worker
         self._lease_s = lease_s
         self._is_idle = is_idle
@@ -108,12 +126,12 @@ class HandBack:
 
     def _room_at(self, home: str) -> int | None:
         """Bytes a worker may hold; None while it is not to get any."""
-        row = self._redis.hget(self._keys.workers, home)
-        if row is None or not self._redis.exists(self._keys.lease(home)):
+        report = self._workers.report(home)
+        if report is None or not self._workers.is_alive(home):
             return None
-        if self._redis.hexists(self._keys.draining, home):
+        now = time.time()
+        if self._workers.is_draining(home):
             return None
-        report = WorkerReport.model_validate_json(row)
-        if not is_steady(report, self._absences.read(home), self._lease_s):
+        if not is_steady(report, self._absences.read(home, now), now, self._lease_s):
             return None
         return report.budget_bytes + report.device_budget_bytes

@@ -12,7 +12,7 @@ import redis
 import structlog
 
 from service.protocol import Command
-from service.queue.models import WorkerReport
+from service.queue.models import read_reports
 from service.store.applied import Fenced
 from service.store.catalogue import Registry
 from service.store.jobs.transitions import GROUP, Entry, acknowledge, move
@@ -68,7 +68,7 @@ class Takeover:
     def check(self) -> None:
         """Take over from every worker that has been silent for long enough. Two round trips if there is none."""
         rows = self._redis.hgetall(self._keys.workers)
-        reports = [WorkerReport.model_validate_json(row) for row in rows.values()]
+        reports = read_reports(rows, self._keys)
         self._silences.forget(but={report.name for report in reports})
         for report in reports:
             if report.name == self._worker or not self._silences.is_silent(report):

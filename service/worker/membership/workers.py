@@ -5,8 +5,9 @@ from typing import Any, Final
 
 import redis
 
-from service.queue.models import WorkerReport
+from service.queue.models import WorkerReport, read_reports
 from service.store.keys import Keys
+from service.store.unreadable import figure
 
 LEAVING: Final = b"leave"
 """What is behind the time if the worker is drained as it is about to stop, until it starts again."""
@@ -22,7 +23,7 @@ class Workers:
     def report(self, worker: str) -> WorkerReport | None:
         """Its last report; None for a worker that was never seen."""
         row = self._redis.hget(self._keys.workers, worker)
-        return None if row is None else WorkerReport.model_validate_json(row)
+        return None if row is None else next(iter(read_reports({worker.encode(): row}, self._keys)), None)
 
     def is_alive(self, worker: str) -> bool:
         return bool(self._redis.exists(self._keys.lease(worker)))
@@ -33,11 +34,11 @@ class Workers:
     def size_of(self, graph_id: str) -> int:
         """What a graph takes at rest, host and device together."""
         figures = self._redis.hmget(self._keys.graph(graph_id), "bytes", "device_bytes")
-        return sum(int(figure) for figure in figures if figure is not None)
+        return sum(map(figure, figures))
 
     def others(self, worker: str) -> list[WorkerReport]:
         """Workers that may get graphs of this one: alive, ready and not drained."""
-        reports = [WorkerReport.model_validate_json(row) for row in self._redis.hvals(self._keys.workers)]
+        reports = read_reports(self._redis.hgetall(self._keys.workers), self._keys)
         ready = [report for report in reports if report.ready and report.name != worker]
         if not ready:
             return []

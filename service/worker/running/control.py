@@ -5,14 +5,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import redis
-import structlog
 
 from service.store.keys import Keys
+from service.store.unreadable import readable
 
 BLOCK_MS: Final = 1000
 RETRY_S: Final = 0.05
-
-log = structlog.get_logger(__name__)
 
 
 class ControlStream:
@@ -54,16 +52,24 @@ class ControlStream:
                 answer = self._redis.xread({self._stream: self._last}, block=BLOCK_MS)
                 for entry_id, fields in answer[0][1] if answer else []:
                     self._last = entry_id
-                    self._hear(entry_id, fields)
+                    for told in readable([(entry_id, fields)], self._stream, _read):
+                        self._hear(*told)
             except redis.RedisError:
                 stopping.wait(RETRY_S)
 
-    def _hear(self, entry_id: bytes, fields: dict[bytes, bytes]) -> None:
-        if b"restore" in fields:
-            self._on_restore(fields[b"restore"].decode(), fields.get(b"answer_to", b"").decode())
-        elif b"prepare" in fields:
-            self._on_prepare(fields[b"prepare"].decode(), fields.get(b"answer_to", b"").decode())
-        elif b"cancel" in fields:
-            self._on_cancel(fields[b"cancel"].decode())
-        else:  # of a later version
-            log.error("unreadable_control", entry=entry_id)
+    def _hear(self, what: str, about: str, answer_to: str) -> None:
+        if what == "restore":
+            self._on_restore(about, answer_to)
+        elif what == "prepare":
+            self._on_prepare(about, answer_to)
+        else:
+            self._on_cancel(about)
+
+
+def _read(entry_id: str, fields: dict[bytes, bytes]) -> tuple[str, str, str]:
+    """What is told, about which graph or job, and the key to answer to. Raises ValueError for what a later version
+    tells."""
+    for what in ("restore", "prepare", "cancel"):
+        if what.encode() in fields:
+            return what, fields[what.encode()].decode(), fields.get(b"answer_to", b"").decode()
+    raise ValueError("nothing that this release knows")

@@ -12,7 +12,7 @@ from service.protocol import Kind, Problem, Reply, Status
 from service.settings import Settings
 from service.store.catalogue import Registry
 from service.store.jobs import transitions
-from service.store.jobs.idempotency import Known
+from service.store.jobs.idempotency import key_name, stands_for
 from service.store.jobs.outcomes import Committed, Over, is_over, refuse_decided
 from service.store.jobs.record import Result
 from service.store.jobs.transitions import End, Entry
@@ -120,7 +120,8 @@ class Endings:
             if left is not None and command.kind is Kind.LOAD:  # before its caller hears of it
                 self._registry.disown(command.graph, self._worker)
             pipe.multi()
-            self._end(pipe, task, result, left, keyed=known is not None and Known.read(known).job == command.id)
+            key = key_name(self._keys, command.graph, command.idempotency_key)
+            self._end(pipe, task, result, left, keyed=stands_for(known, key, command.id))
 
     def drop(self, task: Task) -> None:
         """Drop a delivery: another one has ended the command, and what it was about may have changed since."""

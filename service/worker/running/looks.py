@@ -40,7 +40,7 @@ class Looks:
         names, reads = before_try(self._keys, [task.command.id for task in tasks])
         about_graph = before_found(self._keys, graph, guess) if guess else ()
         outcomes, n_followed, *answers = watched(pipe, names, *reads, *about_graph)
-        there = found(guess, answers[len(tasks) :]) if guess else None
+        there = found(self._keys, guess, answers[len(tasks) :]) if guess else None
         for look in looks:
             look.is_followed, look.found = n_followed > 0, there
         return list(zip(outcomes, answers[: len(tasks)], strict=True))
