@@ -33,6 +33,9 @@ PROBES: Final = ("/livez", "/readyz", "/health", "/metrics")
 PROBE_TOLD_EVERY_S: Final = 60.0
 """How often the log gets a probe that goes on to fail in the same way, as those of a first start do for a minute."""
 
+NO_THREAD: Final = "can't start new thread"
+"""What Python says where the system starts no more threads; it has no class of its own for that."""
+
 log = structlog.get_logger("headrace.api")
 
 
@@ -116,12 +119,11 @@ class Requests:
                 said = "this process ended before the request was there, and nothing was done; send it again"
                 error = ServiceError("worker_unavailable", said, retry_after_s=RETRY_AFTER_S)
                 await problem_response(error, request_id)(scope, receive, send_with_id)
-            except Exception:
-                log.exception("unexpected error", path=legible(scope["path"]))
+            except Exception as unexpected:
+                error = _refusal(unexpected, request_id, legible(scope["path"]))
                 if status:  # the answer has begun: all that is left is to break it off
                     raise
-                state["code"] = "internal_error"
-                error = ServiceError("internal_error", f"unexpected; the log has it under request id {request_id}")
+                state["code"] = error.code
                 await problem_response(error, request_id)(scope, receive, send_with_id)
             finally:
                 elapsed_s = time.perf_counter() - start
@@ -151,6 +153,16 @@ class Requests:
         told = {name: value for name, value in known.items() if value is not None}
         ms = round(elapsed_s * 1e3, 2)
         log.info("request", method=scope["method"], path=legible(path), status=status, ms=ms, **told)
+
+
+def _refusal(error: Exception, request_id: str, path: str) -> ServiceError:
+    """What an exception that nothing else knows is answered with, once the log has it."""
+    if isinstance(error, RuntimeError) and str(error).startswith(NO_THREAD):
+        log.error("no_thread", path=path, hint="the machine has as many threads as it may: see its limit of processes")
+        detail = "this process can start no thread now, as its machine has as many as it may"
+        return ServiceError("worker_unavailable", detail, retry_after_s=RETRY_AFTER_S)
+    log.exception("unexpected error", path=path)
+    return ServiceError("internal_error", f"unexpected; the log has it under request id {request_id}")
 
 
 def legible(text: str) -> str:

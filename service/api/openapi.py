@@ -70,6 +70,7 @@ HEADERS: Final[Mapping[str, str]] = MappingProxyType(
         "Retry-After": "Whole seconds after which it may be sent again",
         "Preference-Applied": "What was looked at of `Prefer`",
         "WWW-Authenticate": "`Bearer`, where there is no good API key",
+        "Accept-Encoding": "What a body may be encoded in, where it is encoded in something else",
     }
 )
 """Headers of answers that mean something, by name."""
@@ -125,7 +126,7 @@ PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     "default": {
         "description": "A refusal, with its stable `code`",
         "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemInfo"}}},
-        **told("Retry-After", "WWW-Authenticate"),
+        **told("Retry-After", "WWW-Authenticate", "Accept-Encoding"),
     }
 }
 NOT_MODIFIED: Final[dict[int | str, dict[str, Any]]] = {

@@ -27,6 +27,7 @@ from service.settings import Settings
 from service.store.api_keys import Scope
 from tests import bombs
 from tests.bombs import ARROW, CSV, JSON
+from tests.contract.conftest import running
 from tests.contract.fakes import Api
 from tests.contract.test_access import forget, make_key
 from tests.contract.test_codes import check_problem
@@ -310,3 +311,20 @@ def test_options_are_refused_where_there_are_none(api: Api, method: str, path: s
     assert not api.fakes.dispatcher.sent
     for content in (b"", b"{}", b" {}\n"):
         assert api.http.post("/v1/graphs/city/snapshots", content=content).status_code == 200
+
+
+def test_a_process_that_can_start_no_thread_says_so() -> None:
+    """What needs none is answered, and all else again as soon as there are some."""
+    content = gzip.compress(json.dumps({"tail": [0], "head": [1], "capacity": [1]}).encode())
+    headers = {"Content-Type": JSON, "Content-Encoding": "gzip"}
+    with running(Settings()) as fresh:  # whose threads have not been started yet
+        threading.stack_size(1 << 47)  # more than any machine has addresses for
+        try:
+            refused = fresh.http.put("/v1/graphs/g", content=content, headers=headers)
+            assert fresh.http.get("/livez").status_code == 200
+        finally:
+            threading.stack_size(0)
+        check_problem(refused, "worker_unavailable")
+        assert "retry-after" in refused.headers
+        assert "can start no thread" in refused.json()["detail"]
+        assert fresh.http.put("/v1/graphs/g", content=content, headers=headers).status_code == 201

@@ -248,8 +248,13 @@ def test_encoded_bodies(api: Api, encoding: str) -> None:
 
 
 def test_an_unknown_encoding(api: Api) -> None:
-    response = api.http.patch("/v1/graphs/city/capacities", json=PATCH, headers={"Content-Encoding": "br"})
-    check_problem(response, "unsupported_media_type")
+    """`Accept-Encoding` tells it from an unknown media type, whose refusal has none (RFC 7694)."""
+    url = "/v1/graphs/city/capacities"
+    for encoding in ("br", "gzip, zstd"):
+        response = api.http.patch(url, json=PATCH, headers={"Content-Encoding": encoding})
+        check_problem(response, "unsupported_media_type")
+        assert response.headers["accept-encoding"] == "gzip, x-gzip, zstd"
+    assert "accept-encoding" not in api.http.patch(url, content=b"x", headers={"Content-Type": "text/plain"}).headers
 
 
 def test_a_body_over_the_limit_is_refused_by_its_length(api: Api) -> None:

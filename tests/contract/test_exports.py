@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
+from service.api.routes.export import FILES
 from service.errors import ServiceError
 from service.protocol import Kind, Status
 from tests.contract.fakes import Api, Sent
@@ -47,6 +48,40 @@ def test_one_that_takes_too_long_is_not_written_on(written: Api) -> None:
     check_problem(written.http.get(EXPORT, headers={"Prefer": "wait=1"}), "timeout")
     (job,) = written.fakes.dispatcher.jobs_by_id.values()
     assert job.status is Status.CANCELLED
+
+
+@pytest.mark.parametrize(
+    ("accept", "query", "format", "mark"),
+    [
+        ("*/*", "", "npz", ""),
+        ("", "", "npz", ""),
+        ("application/vnd.apache.arrow.stream", "", "arrow", "arrow."),
+        ("application/x-npz;q=0.5, text/x-dimacs", "", "dimacs", "dimacs."),
+        ("application/*", "", "npz", ""),
+        ("text/html, */*;q=0.8", "", "npz", ""),
+        ("application/json", "?format=npz", "npz", ""),
+        ("application/x-npz", "?format=arrow", "arrow", ""),
+        ("application/x-npz", "?format=dimacs-min", "dimacs-min", ""),
+    ],
+)
+def test_the_form_is_what_accept_prefers_unless_the_query_says_it(
+    written: Api, accept: str, query: str, format: str, mark: str
+) -> None:
+    for method in ("GET", "HEAD"):
+        response = written.http.request(method, EXPORT + query, headers={"Accept": accept})
+        assert response.status_code == 200
+        assert response.headers["content-type"].partition(";")[0] == FILES[format][0]  # type: ignore[index]
+        assert response.headers["etag"] == f'"{mark}7"'
+        assert response.headers.get("vary") == (None if query else "Accept")
+    assert written.fakes.dispatcher.sent[0].args.format == format
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/csv", "application/x-npz;q=0"])
+def test_a_form_that_no_file_has(written: Api, accept: str) -> None:
+    response = written.http.get(EXPORT, headers={"Accept": accept})
+    check_problem(response, "not_acceptable")
+    assert "application/x-npz, application/vnd.apache.arrow.stream, text/x-dimacs" in response.json()["detail"]
+    assert written.fakes.dispatcher.sent == []
 
 
 def test_a_copy_is_an_export_and_a_load(written: Api) -> None:

@@ -1,5 +1,6 @@
 """Bodies are read in processes of their own: what they refuse, what becomes of them, and who waits for whom."""
 
+import errno
 import io
 import json
 import os
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import anyio.from_thread
 import numpy as np
@@ -386,3 +387,25 @@ def test_json_has_a_limit_of_its_own() -> None:
     assert limit_of(JSON, settings) == 10_000
     assert limit_of("text/csv", settings) == settings.max_body_bytes
     assert limit_of(JSON, Settings(max_body_bytes=7)) == 7
+
+
+def test_where_no_process_can_be_started_who_needs_none_is_served(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is there reads on; who needs another one is told so, and not that the service is at fault."""
+    process = reading.process(Act())
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    reading.process(Act())  # one more is ready
+    monkeypatch.setattr(parsing.subprocess, "Popen", refuse)
+    assert reading.process(Act()) > 0
+    os.kill(process, signal.SIGKILL)
+    busy = [reading.start(Act(0, time.sleep, (0.5,))) for _ in range(PROCESSES)]
+    told = [task.exception(PATIENCE_S) for task in busy]
+    refused = [error for error in told if isinstance(error, ServiceError)]
+    assert [error.code for error in refused] == ["worker_unavailable"] * len(refused)
+    assert 0 < len(refused) < PROCESSES
+    monkeypatch.undo()
+    assert reading.process(Act()) > 0

@@ -11,7 +11,7 @@ import redis
 
 from service.settings import Settings
 from service.store.connection import connect, connect_async
-from service.store.kept_socket import SocketFile
+from service.store.kept_socket import KeptUnixConnection, PathOfFile, SocketFile
 
 
 @pytest.fixture
@@ -73,3 +73,10 @@ def test_clients_of_both_kinds_connect_anew(redis_url: str, tmp_path: Path) -> N
     blocking.connection_pool.disconnect()
     assert blocking.ping()
     blocking.close()
+
+
+def test_nothing_private_of_the_client_library_is_overridden() -> None:
+    """Its next release may call it something else, and connections would fail once the file is gone."""
+    for kind in (PathOfFile, KeptUnixConnection):
+        private = {name for name in vars(kind) if name.startswith("_") and not name.startswith("__")}
+        assert private <= {"_abc_impl"}, kind

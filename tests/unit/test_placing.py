@@ -52,7 +52,8 @@ def test_what_was_placed_while_a_clock_was_ahead_does_not_count_for_as_long(clie
     now = time.time()
     for name, at in {"ahead": now + 86_400, "skewed": now + 2, "placed": now}.items():
         write_place(client, keys, name, Place("w0", 1, at), ())
-    client.hset(keys.placed, "later release", '{"worker": "w0", "n_bytes": 1, "at": %f, "more": 2}' % now)
+    later = json.dumps({"worker": "w0", "n_bytes": 1, "at": now, "more": 2})
+    client.hset(keys.placed, "later release", later)
     assert read_places(client.hgetall(keys.placed), keys).keys() == {"skewed", "placed", "later release"}
     Settling(client, keys, "w0").settle([])
     assert set(client.hkeys(keys.placed)) == {b"skewed", b"placed", b"later release"}

@@ -25,7 +25,7 @@ from anyio import CancelScope, CapacityLimiter
 from service.api.bodies.receive import Body
 from service.api.bodies.spool import Spool
 from service.api.bodies.tasks import JOB_LENGTH, JSON, ArgsTask, Job, Task
-from service.errors import ServiceError
+from service.errors import RETRY_AFTER_S, ServiceError
 from service.protocol import Arguments
 from service.settings import Settings
 
@@ -42,6 +42,9 @@ SLACK_BYTES: Final = 64 << 20
 """A process may take so much more than was estimated for its body, and is replaced once it keeps more than that."""
 
 READ_S: Final = 300.0
+ENDED_S: Final = 0.005
+"""Between two looks whether a process that was killed has ended."""
+
 ANSWER_BYTES: Final = 1 << 20
 THREADS: Final = 2
 """Threads of the API process that decode, count and hash long bodies."""
@@ -130,7 +133,10 @@ class Parsers:
 
     def _keep_ready(self) -> None:
         if not self._idle and len(self._all) < PROCESSES:
-            self._idle.append(self._start())
+            try:
+                self._idle.append(self._start())
+            except ServiceError as error:  # who needs one now is told
+                log.warning("no_parser_kept_ready", error=str(error))
 
     def _start(self) -> "Parser":
         parser = Parser()
@@ -147,14 +153,20 @@ class Parser:
     """One process, started at once, ready a moment later."""
 
     def __init__(self) -> None:
+        """Raises worker_unavailable where the machine starts no more processes."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         with theirs:
             command = [sys.executable, "-m", "service.api.bodies.parser", str(theirs.fileno()), str(os.getpid())]
             environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ} | PLAIN
-            self._process = subprocess.Popen(
-                command, env=environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
-            )
+            try:
+                self._process = subprocess.Popen(
+                    command, env=environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
+                )
+            except OSError as error:
+                ours.close()
+                detail = f"no process can be started that would read the body: {error.strerror}"
+                raise ServiceError("worker_unavailable", detail, retry_after_s=RETRY_AFTER_S) from error
         self._connection = ours
         self._is_idle = True
         self._grown_bytes = 0
@@ -195,8 +207,9 @@ class Parser:
 
     async def end(self) -> None:
         self._process.kill()
-        await anyio.to_thread.run_sync(self._process.wait)
         self._connection.close()
+        while self._process.poll() is None:  # in no thread: there may be none to be had
+            await asyncio.sleep(ENDED_S)
 
     async def _line(self) -> bytes:
         """Its answer; ConnectionError if it ends, or says more than an answer is."""

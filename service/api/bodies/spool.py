@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 PIECE_BYTES: Final = 4 << 20
@@ -46,11 +47,13 @@ class Spool:
             yield os.pread(self.fileno(), PIECE_BYTES, start)
 
     def close(self) -> None:
-        """Give the memory back: of a long one in a thread, as the kernel takes a tenth of a second for 500 MB."""
+        """Give the memory back: of a long one in a thread, as the kernel takes a tenth of a second for 500 MB. Where no
+        thread can be started it is done here."""
         if self.n_bytes > CLOSED_HERE_BYTES:
-            threading.Thread(target=self._file.close, name="spool").start()
-        else:
-            self._file.close()
+            with suppress(RuntimeError):
+                threading.Thread(target=self._file.close, name="spool").start()
+                return
+        self._file.close()
 
 
 def _anonymous() -> int:

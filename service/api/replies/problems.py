@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from gpu_engine.errors import EngineError
+from service.api.bodies.encodings import DECODERS
 from service.api.guards.access import SESSION_OVER
 from service.api.headers import accepts
 from service.api.replies import signposts
@@ -59,6 +60,8 @@ def problem_response(error: ServiceError, request_id: str | None = None) -> Resp
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))
     if error.code == "unauthorised":
         headers["WWW-Authenticate"] = "Bearer"
+    if error.code == "unsupported_media_type" and error.where.header == "Content-Encoding":
+        headers["Accept-Encoding"] = ", ".join(DECODERS)  # RFC 7694: which says that the media type is not at fault
     if error.unread or error.code == "too_large":
         headers["Connection"] = "close"
     return Response(to_json(body, serialize_unknown=True), error.status, headers, PROBLEM_JSON)

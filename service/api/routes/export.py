@@ -11,9 +11,10 @@ from anyio import CancelScope
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
+from service.api.accept import VARY, preferred
 from service.api.backend import Backend, Context, GraphName, unknown_graph
 from service.api.headers import if_match
-from service.api.openapi import BINARY, IF_MATCH, NOT_MODIFIED, PREFER, PROBLEMS, TEXT, UNLESS_HELD, told
+from service.api.openapi import BINARY, IF_MATCH, NOT_MODIFIED_FORM, PREFER, PROBLEMS, TEXT, UNLESS_HELD, told
 from service.api.replies.answers import ask_in_place, etag, long_result
 from service.api.replies.conditions import MARK_DIGITS, at_hand, head, unless_held
 from service.api.replies.results import HeldResponse, Result
@@ -35,11 +36,19 @@ FILES: Final[Mapping[Format, tuple[str, str]]] = MappingProxyType(
 )
 """Media type, as PUT reads it, and the suffix of a file."""
 
-OF_FILE: Final = told("ETag", "Content-Disposition", "Repr-Digest")
+OF_FILE: Final = told("ETag", "Vary", "Content-Disposition", "Repr-Digest")
 CONTENT: Final = {FILES["npz"][0]: BINARY, FILES["arrow"][0]: BINARY, FILES["dimacs"][0]: TEXT}
 
 
-FormatQuery: TypeAlias = Annotated[Format, Query(description="npz and Arrow hold everything, DIMACS what it can.")]
+BY_MEDIA_TYPE: Final[Mapping[str, Format]] = MappingProxyType(
+    {FILES[format][0]: format for format in ("npz", "arrow", "dimacs")}
+)
+"""What `Accept` chooses among; the first of them for whoever accepts any."""
+
+FormatQuery: TypeAlias = Annotated[
+    Format | None,
+    Query(description="npz and Arrow hold everything, DIMACS what it can. Left out: what `Accept` prefers, else npz."),
+]
 MAX_VERSION: Final = (1 << 60) - 1
 
 
@@ -47,14 +56,14 @@ MAX_VERSION: Final = (1 << 60) - 1
     "/export",
     tags=["graphs"],
     response_class=Response,
-    responses={200: {"content": CONTENT, **OF_FILE}, **NOT_MODIFIED},
+    responses={200: {"content": CONTENT, **OF_FILE}, **NOT_MODIFIED_FORM},
     openapi_extra={"parameters": [PREFER, IF_MATCH, UNLESS_HELD]},
 )
 async def export_graph(
     name: GraphName,
     request: Request,
     backend: Context,
-    format: FormatQuery = "npz",
+    format: FormatQuery = None,
     version: Annotated[int | None, Query(ge=1, le=MAX_VERSION, description="An earlier version that is kept.")] = None,
 ) -> Response:
     """The graph at its present version, or as it was at an earlier one: all that a PUT needs, and never a 202."""
@@ -65,7 +74,7 @@ async def export_graph(
     "/snapshots/{version}",
     tags=["snapshots"],
     response_class=Response,
-    responses={200: {"content": CONTENT, **OF_FILE}, **NOT_MODIFIED},
+    responses={200: {"content": CONTENT, **OF_FILE}, **NOT_MODIFIED_FORM},
     openapi_extra={"parameters": [PREFER, IF_MATCH, UNLESS_HELD]},
 )
 async def download_snapshot(
@@ -73,7 +82,7 @@ async def download_snapshot(
     version: Annotated[int, Path(ge=1, le=MAX_VERSION)],
     request: Request,
     backend: Context,
-    format: FormatQuery = "npz",
+    format: FormatQuery = None,
 ) -> Response:
     """The whole graph as a snapshot has it, as the file that an export at that version answers."""
     listed = await backend.catalogue.snapshots(name)
@@ -89,20 +98,22 @@ async def download_snapshot(
     return await _file(request, backend, name, format, version)
 
 
-async def _file(request: Request, backend: Backend, name: str, format: Format, version: int | None) -> Response:
+async def _file(request: Request, backend: Backend, name: str, asked: Format | None, version: int | None) -> Response:
     """Have the worker write the file, and send it, unless the caller has it or asks for its head. Raises
-    version_unavailable, and timeout where it takes too long.
+    not_acceptable, version_unavailable, and timeout where it takes too long.
 
     Whether a version that is named is still within reach only the worker knows, so its file is written to be compared,
     and has a digest in its ETag: another release may write it otherwise.
     """
+    format = asked or BY_MEDIA_TYPE[preferred(request.headers, tuple(BY_MEDIA_TYPE))]
     args = ExportArgs(format=format, version=version, if_match=if_match(request.headers))
     media_type, suffix = FILES[format]
     stem = name if version is None else f"{name}-v{version}"
-    named = {"Content-Disposition": f'attachment; filename="{stem}.{suffix}"'}
+    named = {"Content-Disposition": f'attachment; filename="{stem}.{suffix}"'} | ({} if asked else VARY)
+    mark = "" if asked or format == "npz" else format
 
     def made(present: int, generation: str | None) -> Response:
-        return head(media_type, named if version is not None else named | etag(present, generation))
+        return head(media_type, named if version is not None else named | etag(present, generation, mark))
 
     known = await at_hand(request, backend, name, args.if_match, made, "an export", version)
     if known is not None:
@@ -111,7 +122,7 @@ async def _file(request: Request, backend: Backend, name: str, format: Format, v
     written = read_export(reply)
     result = await long_result(backend, reply.id, blob := written["blob"])
     headers = {
-        **etag(written["version"], reply.envelope.generation, "" if version is None else result.sha256[:MARK_DIGITS]),
+        **etag(written["version"], reply.envelope.generation, mark if version is None else result.sha256[:MARK_DIGITS]),
         **named,
         "Repr-Digest": f"sha-256=:{base64.b64encode(bytes.fromhex(result.sha256)).decode()}:",
     }
