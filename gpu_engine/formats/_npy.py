@@ -59,7 +59,7 @@ def read_type(head: bytes | memoryview, n_bytes: int, what: str) -> ArrayType:
     if dtype.kind not in PLAIN_KINDS or dtype.itemsize == 0:
         raise InvalidNetwork(f"{what}: arrays of {dtype} are not read")
     expected = stream.tell() + math.prod(shape) * dtype.itemsize
-    if min(shape, default=1) < 0 or expected != n_bytes:
+    if any(isinstance(n, bool) or n < 0 for n in shape) or expected != n_bytes:  # NumPy reads `True` as an integer
         raise InvalidNetwork(f"{what}: {n_bytes} bytes where shape and type need {expected}")
     return ArrayType(dtype, shape, fortran_order, stream.tell())
 

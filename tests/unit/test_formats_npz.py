@@ -145,17 +145,22 @@ def test_bomb_is_refused_by_its_declared_size() -> None:
         read_npz(packed, Limits(max_bytes_decompressed=1 << 24))
 
 
-def test_header_that_claims_more_than_its_bytes_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("shape", "items"),
+    [((10**12,), b""), ((-1,), bytes(8)), ((True,), bytes(8)), ((False,), b""), ((1, True), bytes(8))],
+)
+def test_header_whose_shape_is_none_of_its_bytes_is_refused(shape: tuple[int, ...], items: bytes) -> None:
+    """NumPy takes `True` for an integer in a header, and breaks down over it later."""
     header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, {"descr": "<i8", "fortran_order": False, "shape": (10**12,)})
+    np.lib.format.write_array_header_1_0(header, {"descr": "<i8", "fortran_order": False, "shape": shape})
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as members:
         for name in ("tail", "head", "capacity"):
-            members.writestr(f"{name}.npy", header.getvalue())
+            members.writestr(f"{name}.npy", header.getvalue() + items)
     with pytest.raises(InvalidNetwork, match="shape and type need"):
         read_npz(buffer.getvalue())
     with pytest.raises(InvalidNetwork, match="shape and type need"):
-        read_npy(header.getvalue())
+        read_npy(header.getvalue() + items)
 
 
 def test_limits() -> None:
