@@ -392,6 +392,20 @@ def test_a_request_of_http_1_1_has_a_host(address: Address) -> None:
     assert asked(exchange(address, b"GET /first HTTP/1.0\r\n\r\n")) == ["GET /first"]
 
 
+@pytest.mark.parametrize("target", ["http://localhost/a", "HTTP://LocalHost/a", "http://localhost/a?b=http://c"])
+def test_a_request_line_may_name_the_host_as_proxies_get_it(address: Address, target: str) -> None:
+    (answer,) = exchange(address, f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    assert answer["asked"] == "GET /a"
+
+
+@pytest.mark.parametrize("target", ["http://evil.test/a", "http://localhost:1/a", "http://u@localhost/a"])
+def test_a_request_line_that_names_another_host_is_refused(address: Address, target: str) -> None:
+    """It counts for more than `Host` (RFC 9112, 3.2.2), which the guard against rebound names looks at."""
+    (answer,) = exchange(address, f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    assert (answer["status"], answer["code"]) == (400, "invalid_request")
+    assert answer["detail"] == "the request line names another host than the header Host"
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [

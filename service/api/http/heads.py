@@ -4,6 +4,7 @@ A proxy in front may take the first of two headers where we take the last, or cu
 believes something else of the request. Nobody who means well sends such a head, so it is refused.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import Final
@@ -50,6 +51,16 @@ def is_in_chunks(headers: Iterable[tuple[bytes, bytes]], version: str) -> bool:
     if coding is not None and version == "1.0":
         raise Refused("a body in chunks is of HTTP/1.1, not of HTTP/1.0")
     return coding is not None
+
+
+def refuse_other_host(url: bytes, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Raises `Refused` where a request line that names a host, as proxies get it, names another one than `Host`: which
+    of them counts is not the same for all (RFC 9112, 3.2.2)."""
+    if url.startswith((b"/", b"*")):
+        return
+    named = re.split(rb"[/?#]", url.partition(b"://")[2], maxsplit=1)[0].lower()
+    if any(name == b"host" and value.strip().lower() != named for name, value in headers):
+        raise Refused("the request line names another host than the header Host")
 
 
 def end_of_head(tail: bytes, data: bytes, at: int) -> int:
