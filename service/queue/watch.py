@@ -13,6 +13,7 @@ from service.queue.models import RedisInfo, WorkerInfo, WorkerReport, read_repor
 from service.store.connection import AWAY, is_away, why_away
 from service.store.jobs.record import oldest_waiting
 from service.store.keys import Keys
+from service.store.unreadable import each
 
 log = structlog.get_logger("headrace.api")
 
@@ -23,6 +24,7 @@ class Watch:
     def __init__(self, client: redis.asyncio.Redis, keys: Keys) -> None:
         self._redis: Any = client
         self._keys = keys
+        self._asked_of_each = keys.lease, keys.commands, keys.waiting
         self._ready: list[str] = []
         """Names of the workers that were ready when a probe asked last: their leases are asked for with the reports."""
 
@@ -36,7 +38,9 @@ class Watch:
                     pipe.xlen(self._keys.commands(report.name))
                     oldest_waiting(pipe, self._keys, report.name)
                 pipe.hkeys(self._keys.draining)
-                *answers, draining = await pipe.execute()
+                asked = [read(report.name) for report in reports for read in self._asked_of_each]
+                answers = each(await pipe.execute(raise_on_error=False), [*asked, self._keys.draining])
+                draining = answers.pop() or ()
         except AWAY as error:
             raise away(error) from error
         now = time.time()
@@ -46,8 +50,8 @@ class Watch:
                 alive=bool(answers[3 * i]),
                 draining=report.name.encode() in draining,
                 heartbeat_age_s=max(0.0, now - report.beat_at),
-                waiting=answers[3 * i + 1],
-                oldest_s=max((now - created_at for _, created_at in answers[3 * i + 2]), default=0.0),
+                waiting=answers[3 * i + 1] or 0,
+                oldest_s=max((now - created_at for _, created_at in answers[3 * i + 2] or ()), default=0.0),
             )
             for i, report in enumerate(reports)
         ]

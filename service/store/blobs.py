@@ -242,7 +242,7 @@ class GrowingBlob:
     def _check(self, found: list[bytes | None]) -> None:
         """Hold what was read against the header, if it is there and says that this is all."""
         n_chunks, *_ = found
-        if n_chunks is None or int(n_chunks) > self._read.n_chunks:
+        if n_chunks is None or (n_chunks.isdigit() and int(n_chunks) > self._read.n_chunks):
             return
         if [str(value).encode() for value in self._read.header().values()] != found:
             raise BrokenBlob(f"blob {self._name} is not what was written")
@@ -297,9 +297,11 @@ class _Reader:
         self._name = name
         if None in header:
             raise BrokenBlob(f"blob {name} is not there or not complete")
-        chunks, n_bytes, digest = (value or b"" for value in header)
-        self.n_chunks, self.n_bytes = int(chunks), int(n_bytes)
-        self.wanted = digest.decode()
+        try:
+            chunks, n_bytes, self.wanted = ((value or b"").decode() for value in header)
+            self.n_chunks, self.n_bytes = int(chunks), int(n_bytes)
+        except ValueError:
+            raise BrokenBlob(f"blob {name} is not what was written") from None
         self._digest = hashlib.sha256()
         self._left = self.n_bytes
 

@@ -22,7 +22,7 @@ from service.store.keys import Keys, generation_of
 from service.store.listed import read_listed
 from service.store.rounded import RoundedInfo
 from service.store.states import TTL_S
-from service.store.unreadable import Unreadable, figure, texts
+from service.store.unreadable import Unreadable, each, figure, texts
 from service.store.watched import Read, watched
 
 MAX_TRIES: Final = 20
@@ -116,11 +116,13 @@ class Registry:
         """Bytes of host memory of these graphs at rest, as they were noted last; 0 for a name without a graph."""
         if not names:
             return {}
-        ids = [graph_id or b"" for graph_id in self._redis.hmget(self._keys.names, names)]
+        ids = ((graph_id or b"").decode(errors="replace") for graph_id in self._redis.hmget(self._keys.names, names))
+        graphs = [*map(self._keys.graph, ids)]
         with self._redis.pipeline(transaction=False) as pipe:
-            for graph_id in ids:
-                pipe.hget(self._keys.graph(graph_id.decode(errors="replace")), "bytes")
-            return {name: figure(size) for name, size in zip(names, pipe.execute(), strict=True)}
+            for graph in graphs:
+                pipe.hget(graph, "bytes")
+            sizes = each(pipe.execute(raise_on_error=False), graphs)
+        return dict(zip(names, map(figure, sizes), strict=True))
 
     def create(
         self,

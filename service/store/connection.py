@@ -88,6 +88,11 @@ def is_away(error: Exception) -> bool:
     return isinstance(error, AWAY) or (isinstance(error, redis.ResponseError) and _no_writes(error) is not None)
 
 
+def is_of_wrong_type(error: Exception) -> bool:
+    """Whether a key is none of the kind that it should be, as somebody has made it something else: it stays so."""
+    return isinstance(error, redis.ResponseError) and "WRONGTYPE" in str(error)
+
+
 def _no_writes(error: Exception) -> str | None:
     return next((why for sign, why in TAKES_NO_WRITES.items() if sign in str(error)), None)
 

@@ -11,7 +11,7 @@ import redis.asyncio
 from service.store.catalogue import GraphInfo, read_info
 from service.store.keys import Keys
 from service.store.listed import SnapshotInfo, read_listed
-from service.store.unreadable import Unreadable, readable, reading
+from service.store.unreadable import Unreadable, each, readable, reading
 
 MAX_LISTED: Final = 1_000
 """Graphs in one answer; what there may be of them has no bound but memory."""
@@ -90,14 +90,17 @@ class Catalogue:
         """The graphs of these names that are still there and can be read, in order."""
         ids = zip(names, await self._redis.hmget(self._keys.names, names), strict=True)
         there = {name: graph_id.decode(errors="replace") for name, graph_id in ids if graph_id is not None}
+        keys = [*map(self._keys.graph, there.values())]
         async with self._redis.pipeline(transaction=False) as pipe:
-            for graph_id in there.values():
-                pipe.hgetall(self._keys.graph(graph_id))
-            rows = await pipe.execute()
+            for key in keys:
+                pipe.hgetall(key)
+            rows = each(await pipe.execute(raise_on_error=False), keys)
         found: list[GraphInfo] = []
-        for (name, graph_id), row in zip(there.items(), rows, strict=True):
+        for (name, graph_id), key, row in zip(there.items(), keys, rows, strict=True):
+            if row is None:
+                continue
             with suppress(Unreadable):  # it has been told, and the others are there all the same
-                with reading(f"graph {name!r}", self._keys.graph(graph_id)):
+                with reading(f"graph {name!r}", key):
                     info = read_info(name, graph_id, row) if b"version" in row else await self.get(name)
                 found += [] if info is None else [info]
         return found

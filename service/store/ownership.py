@@ -15,7 +15,7 @@ from service.store.applied import Fenced
 from service.store.catalogue import give
 from service.store.jobs.record import graph_of, waiting_jobs
 from service.store.keys import Keys
-from service.store.unreadable import figure, texts
+from service.store.unreadable import each, figure, texts
 from service.store.watched import watched
 
 MAX_TRIES: Final = 20
@@ -124,9 +124,11 @@ class Ownership:
             pipe.hgetall(self._keys.owners)
             found, owners = pipe.execute()
             names = texts(found, self._keys.names)
-            for graph_id in names.values():
-                pipe.hmget(self._keys.graph(graph_id), "bytes", "device_bytes")
-            sizes = [sum(map(figure, figures)) for figures in pipe.execute()]
+            graphs = [*map(self._keys.graph, names.values())]
+            for graph in graphs:
+                pipe.hmget(graph, "bytes", "device_bytes")
+            told = each(pipe.execute(raise_on_error=False), graphs)
+        sizes = [sum(map(figure, figures or ())) for figures in told]
         of_graph = dict(zip(names, sizes, strict=True))
         of_worker: dict[str, int] = {}
         owner_of = texts(owners, self._keys.owners)

@@ -7,13 +7,14 @@ that request as `Unreadable`. Both are told in the log with the key, once by eac
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import structlog
 import zstandard
 from pydantic import ValidationError
 
 from service.errors import ServiceError
+from service.store.connection import is_of_wrong_type
 
 NOT_READ: Final = (ValueError, KeyError, TypeError, zstandard.ZstdError)
 """What reading raises for what is not of the form that it should be. Texts that are no UTF-8 and what is no JSON are a
@@ -60,6 +61,21 @@ def readable(rows: Iterable[tuple[bytes, Row]], key: str, read: Callable[[str, R
 def texts(rows: Mapping[bytes, bytes], key: str) -> dict[str, str]:
     """A table of texts by text, without what is no UTF-8."""
     return dict(readable(rows.items(), key, lambda field, row: (field, row.decode())))
+
+
+def each(answers: Iterable[Any], keys: Iterable[str]) -> list[Any]:
+    """What a pipeline has answered about several keys, with None for one that is of another kind than was asked for.
+
+    Raises any other error that is among the answers, which have to be had with ``raise_on_error=False``.
+    """
+    found: list[Any] = []
+    for answer, key in zip(answers, keys, strict=True):
+        if isinstance(answer, Exception):
+            if not is_of_wrong_type(answer):
+                raise answer
+            _tell(key, "", str(answer))
+        found.append(None if isinstance(answer, Exception) else answer)
+    return found
 
 
 def figure(value: bytes | None) -> int:

@@ -20,9 +20,11 @@ from service.store.graphs import Catalogue
 from service.store.hooks.hooks import Hooks
 from service.store.hooks.record import Delivery, Webhook
 from service.store.keys import Keys
+from service.store.ownership import Ownership
 from service.store.sessions import Sessions
 from service.store.unreadable import Unreadable
 from service.worker.process import Worker
+from service.worker.running.tries import WRONG_TYPE
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker
 from tests.serving import eventually
@@ -193,7 +195,7 @@ def test_a_feed_goes_on_behind_what_cannot_be_read(
         listeners: Any = connect_listeners(settings)
         reader = FeedReader(redis, listeners, keys)
         events = [event.type for _, event in await reader.after("g", "0-0")]
-        followed = reader.follow("g", "0-0")
+        followed: Any = reader.follow("g", "0-0")
         assert events == ["version", "version"]
         assert [(await anext(followed)).type for _ in range(2)] == events
         assert (await reader.place("g", None)).after == client.xrevrange(keys.feed("g"), count=1)[0][0].decode()
@@ -245,3 +247,65 @@ def test_a_worker_hears_what_is_told_behind_what_cannot_be_read(
         client.xadd(keys.control("w0"), fields)
     client.xadd(keys.control("w0"), {"prepare": "g", "answer_to": keys.reply("here")})
     eventually(lambda: client.get(keys.reply("here")) is not None)
+
+
+def test_a_command_that_meets_a_key_of_another_kind_ends(
+    client: Any, keys: Keys, caller: Caller, worker: Worker
+) -> None:
+    """It was tried again twenty times, and then said that others kept changing the graph."""
+    caller.load("other", diamond().edges)
+    worker.graphs.residents.drop("g")
+    client.delete(keys.log(client.hget(keys.names, "g").decode()))
+    client.set(keys.log(client.hget(keys.names, "g").decode()), "junk")
+    reply = caller.reply(Kind.MAX_FLOW, "g", MaxFlowArgs())
+    assert reply.problem is not None
+    assert (reply.problem.code, reply.problem.detail) == ("worker_unavailable", WRONG_TYPE)
+    assert caller.value("other") > 0
+    caller.ask(Kind.DELETE, "g", DeleteArgs())
+    assert client.hkeys(keys.names) == [b"other"]
+
+
+def test_a_key_of_another_kind_stops_no_other_graph(
+    settings: Settings, client: Any, keys: Keys, caller: Caller, start_worker: StartWorker
+) -> None:
+    """No worker started any more, and the lists of graphs, jobs and workers were refused."""
+    for name, key in {"bad": keys.graph("id-bad"), "worse": keys.graph("id-worse")}.items():
+        client.hset(keys.names, name, f"id-{name}")
+        client.hset(keys.owners, name, "w0")
+        client.set(key, "junk")
+    client.zadd(keys.jobs, {"a" * 32: time.time()})
+    client.set(keys.job("a" * 32), "junk")
+    client.set(keys.waiting("w1"), "junk")
+    client.set(keys.commands("w1"), "junk")
+    start_worker()
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    assert caller.value("g") > 0
+    said = json.loads(client.hget(keys.workers, "w0")) | {"name": "w1"}
+    client.hset(keys.workers, "w1", json.dumps(said))
+    assert [(one.name, one.waiting) for one in caller.run(caller.dispatcher.watch.workers())] == [("w0", 0), ("w1", 0)]
+    assert {job.graph for job in caller.run(caller.dispatcher.jobs(10)).jobs} == {"g"}
+    caller.run(caller.dispatcher._job_list.trim(0, 100))
+    assert Ownership(client, keys).loads().of_graph["bad"] == 0
+
+    async def work(redis: Any, keys: Keys) -> None:
+        assert [info.name for info in (await Catalogue(redis, keys).page(lambda name: True)).graphs] == ["g"]
+        hooks = Hooks(redis, keys)
+        hook = Webhook(id="h", url="https://a.example/", graphs=["g"], types=["version"], secret="s", created_at=1.0)
+        assert await hooks.put(hook, None, 100, {"g": "0-0"})
+        client.set(keys.due("h"), "junk")
+        assert [standing.pending for standing in await hooks.standings(5.0)] == [0]
+
+    in_redis(settings, work)
+
+
+@pytest.mark.parametrize("field", ["chunks", "bytes", "sha256", "0"])
+def test_a_blob_that_cannot_be_read_is_a_broken_one(
+    client: Any, keys: Keys, caller: Caller, worker: Worker, field: str
+) -> None:
+    base = client.hget(keys.graph(client.hget(keys.names, "g").decode()), "base").decode()
+    client.hset(keys.blob(base), field, b"\xff")
+    worker.graphs.residents.drop("g")
+    reply = caller.reply(Kind.MAX_FLOW, "g", MaxFlowArgs())
+    assert reply.problem is not None
+    assert (reply.problem.code, "cannot be restored" in reply.problem.detail) == ("worker_unavailable", True)

@@ -10,7 +10,7 @@ import redis.asyncio
 from service.store.hooks.asked import KEPT_S, Asked
 from service.store.hooks.record import Delivery, Standing, Webhook
 from service.store.keys import Keys
-from service.store.unreadable import readable, reading, texts
+from service.store.unreadable import each, readable, reading, texts
 from service.store.watched import watched_async
 
 MAX_TRIES: Final = 20
@@ -129,8 +129,11 @@ class Hooks:
                 pipe.zcount(self._keys.due(hook.id), f"({now!r}", "+inf")  # a first try is due at once, others later
                 pipe.zcard(self._keys.dead(hook.id))
                 pipe.zrange(self._keys.due(hook.id), 0, 0, withscores=True)
-            answers = iter(await pipe.execute())
-        found = []
+            asked = [
+                read(hook.id) for hook in hooks for read in (*2 * [self._keys.due], self._keys.dead, self._keys.due)
+            ]
+            told = each(await pipe.execute(raise_on_error=False), asked)
+        found, answers = [], iter(answer or 0 for answer in told)
         for hook, pending, failing, dead, next_due in zip(hooks, *4 * [answers], strict=True):
             due_at = next_due[0][1] if next_due and hook.disabled is None else now
             found.append(Standing(hook.id, pending, failing, dead, max(0.0, now - due_at)))

@@ -11,7 +11,7 @@ from service.store.jobs.outcomes import is_over
 from service.store.jobs.record import SHOWN, JobInfo, as_row, describe, is_known, problem_of, worker_of
 from service.store.jobs.transitions import forget
 from service.store.keys import Keys
-from service.store.unreadable import Unreadable, reading
+from service.store.unreadable import Unreadable, each, reading
 
 LOOKED_AT: Final = 5_000
 """Jobs that one page may look at before it is answered with those found so far."""
@@ -74,9 +74,11 @@ class JobList:
         stop = min(start + at_once, beyond)
         old = await self._redis.zrange(self._keys.jobs, start, stop - 1) if start < stop else []
         async with self._redis.pipeline(transaction=False) as pipe:
-            for job_id in old:
-                pipe.hget(self._keys.job(job_id.decode(errors="replace")), "status")
-            ended = [job_id for job_id, status in zip(old, await pipe.execute(), strict=True) if is_over(status)]
+            jobs = [self._keys.job(job_id.decode(errors="replace")) for job_id in old]
+            for job in jobs:
+                pipe.hget(job, "status")
+            statuses = each(await pipe.execute(raise_on_error=False), jobs)
+            ended = [job_id for job_id, status in zip(old, statuses, strict=True) if is_over(status)]
             for job_id in ended:
                 forget(pipe, self._keys, job_id)
             await pipe.execute()
@@ -116,9 +118,11 @@ class JobList:
         if not job_ids:
             return []
         async with self._redis.pipeline(transaction=False) as pipe:
-            for job_id in job_ids:
-                pipe.hget(self._keys.job(job_id), "graph")
-            return [None if graph is None else graph.decode(errors="replace") for graph in await pipe.execute()]
+            jobs = [*map(self._keys.job, job_ids)]
+            for job in jobs:
+                pipe.hget(job, "graph")
+            graphs = each(await pipe.execute(raise_on_error=False), jobs)
+        return [None if graph is None else graph.decode(errors="replace") for graph in graphs]
 
     async def _describe(self, job_ids: list[str]) -> list[JobInfo]:
         """Two round trips for each `STEP` of them."""

@@ -11,7 +11,7 @@ from gpu_engine.errors import Cancelled, EngineError
 from service.errors import ServiceError
 from service.protocol import Problem
 from service.store.applied import Fenced
-from service.store.connection import is_away
+from service.store.connection import is_away, is_of_wrong_type
 from service.store.jobs.outcomes import Committed, Over, refuse_decided
 from service.store.jobs.record import Result
 from service.store.written import Written
@@ -26,9 +26,13 @@ MAX_ATTEMPTS: Final = 10
 MAX_SETBACKS: Final = 20
 """How often one delivery is tried again because others changed the graph meanwhile, or Redis refused something."""
 
+WRONG_TYPE_TRIES: Final = 3
+"""How often the same where a key is of another kind than it should be: it stays so."""
+
 LONGEST_RETRY_S: Final = 1.0
 
 UNREADABLE: Final = "the worker cannot read the command: it was written by another version of the service"
+WRONG_TYPE: Final = "a key in Redis that this needs holds something of another kind: somebody has written it by hand"
 KEEPS_CHANGING: Final = "others keep changing what the command is about; send it again"
 
 log = structlog.get_logger(__name__)
@@ -52,17 +56,19 @@ class Tries:
 
     def run(self, task: Task) -> None:
         """Run the task until it has ended or is to leave its lane, through any absence of Redis, or until `stop`."""
-        setbacks = 0
+        setbacks, why = 0, KEEPS_CHANGING
         try:
             while not (task.ended or self._stopping.is_set() or (task.rest and not task.is_beside)):
                 try:
                     if setbacks > MAX_SETBACKS:
-                        self._endings.refuse(task, Problem(code="worker_unavailable", detail=KEEPS_CHANGING))
+                        self._endings.refuse(task, Problem(code="worker_unavailable", detail=why))
                     else:
                         self._attempt(task)
                 except (redis.RedisError, Fenced) as error:
                     log.warning("tried_again", command=task.command.id, error=str(error))
                     setbacks += not is_away(error)  # an absence is sat out, however long it is
+                    if is_of_wrong_type(error):  # which may have refused a part of a commit, and not the commit
+                        setbacks, why = setbacks + MAX_SETBACKS // WRONG_TYPE_TRIES, WRONG_TYPE
                     self._stopping.wait(min(RETRY_S * 2**setbacks, LONGEST_RETRY_S))
                 finally:
                     task.let_go()
