@@ -22,7 +22,7 @@ from service.store.hooks.record import Delivery, Webhook
 from service.store.keys import Keys
 from service.store.ownership import Ownership
 from service.store.sessions import Sessions
-from service.store.unreadable import Unreadable
+from service.store.unreadable import Unreadable, readable
 from service.worker.process import Worker
 from service.worker.running.tries import WRONG_TYPE
 from tests.graphs import diamond
@@ -181,6 +181,17 @@ def test_webhooks_and_deliveries_that_cannot_be_read_keep_no_other_waiting(
         assert await hooks.next_due("h", 5.0, 60.0) == (hook, late), "what could not be read is not waited for"
 
     in_redis(settings, work)
+
+
+def test_the_log_gets_nothing_of_what_was_read(client: Any, keys: Keys) -> None:
+    """It may be a secret, as that of a webhook or the digest of a key."""
+    rows = {b"a": b'{"secret": "whsec_Kept"}', b"b": b"whsec_Kept", b"c": b'["whsec_Kept"]'}
+    with capture_logs() as logs:
+        assert list(readable(rows.items(), keys.webhooks, lambda _, row: Webhook.model_validate_json(row))) == []
+        assert list(readable(rows.items(), keys.webhooks, lambda _, row: float(row))) == []
+        assert list(readable(rows.items(), keys.webhooks, lambda _, row: {}[row])) == []
+    assert len(logs) == 9
+    assert "Kept" not in repr(logs)
 
 
 def test_a_feed_goes_on_behind_what_cannot_be_read(
