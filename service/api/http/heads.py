@@ -34,7 +34,7 @@ def no_http(error: httptools.HttpParserError) -> str:
     return f"{NO_HTTP}: {reason[0].lower()}{reason[1:]}" if reason else NO_HTTP
 
 
-def is_in_chunks(headers: Iterable[tuple[bytes, bytes]], version: str) -> bool:
+def is_in_chunks(url: bytes, headers: Iterable[tuple[bytes, bytes]], version: str) -> bool:
     """Whether the body comes in chunks. Raises `Refused` for a head that can be read in two ways, or has no Host (RFC
     9112, 3.2); names are in lower case."""
     if version not in ("1.0", "1.1"):
@@ -45,6 +45,7 @@ def is_in_chunks(headers: Iterable[tuple[bytes, bytes]], version: str) -> bool:
             raise Refused(f"the header {name.decode()} is there {count} times")
     if version == "1.1" and b"host" not in dict(once):
         raise Refused("a request of HTTP/1.1 has a Host")
+    _refuse_other_host(url, dict(once).get(b"host"))
     coding = dict(once).get(b"transfer-encoding")
     if coding is not None and coding.strip(b" \t").lower() != b"chunked":
         raise Refused("the only Transfer-Encoding that is read is chunked")
@@ -53,13 +54,12 @@ def is_in_chunks(headers: Iterable[tuple[bytes, bytes]], version: str) -> bool:
     return coding is not None
 
 
-def refuse_other_host(url: bytes, headers: Iterable[tuple[bytes, bytes]]) -> None:
+def _refuse_other_host(url: bytes, host: bytes | None) -> None:
     """Raises `Refused` where a request line that names a host, as proxies get it, names another one than `Host`: which
     of them counts is not the same for all (RFC 9112, 3.2.2)."""
-    if url.startswith((b"/", b"*")):
+    if host is None or url.startswith((b"/", b"*")):
         return
-    named = re.split(rb"[/?#]", url.partition(b"://")[2], maxsplit=1)[0].lower()
-    if any(name == b"host" and value.strip().lower() != named for name, value in headers):
+    if re.split(rb"[/?#]", url.partition(b"://")[2], maxsplit=1)[0].lower() != host.strip().lower():
         raise Refused("the request line names another host than the header Host")
 
 

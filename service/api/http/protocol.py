@@ -22,7 +22,7 @@ from service.api.http.closing import hang_up, refusal, reset
 from service.api.http.connections import Place, ServerConfig
 from service.api.http.cookies import ours
 from service.api.http.corked import Corked
-from service.api.http.heads import end_of_head, is_in_chunks, no_http, refuse_other_host
+from service.api.http.heads import end_of_head, is_in_chunks, no_http
 from service.api.http.timer import Timer
 
 MAX_HEAD_BYTES: Final = 64 * 1024
@@ -187,8 +187,7 @@ class BoundedProtocol(HttpToolsProtocol):
             raise Refused(f"there are more than {MAX_HEADERS} headers")
 
     def on_headers_complete(self) -> None:
-        in_chunks = is_in_chunks(self.headers, self.parser.get_http_version())
-        refuse_other_host(self.url, self.headers)
+        in_chunks = is_in_chunks(self.url, self.headers, self.parser.get_http_version())
         self._body_left = int(dict(self.headers).get(b"content-length", b"0"))
         changes = self.parser.should_upgrade()
         if changes and in_chunks:
