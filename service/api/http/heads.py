@@ -57,7 +57,7 @@ def is_in_chunks(url: bytes, headers: Iterable[tuple[bytes, bytes]], version: st
 def _refuse_other_host(url: bytes, host: bytes | None) -> None:
     """Raises `Refused` where a request line that names a host, as proxies get it, names another one than `Host`: which
     of them counts is not the same for all (RFC 9112, 3.2.2)."""
-    if host is None or url.startswith((b"/", b"*")):
+    if host is None or url.startswith(b"/") or b"://" not in url:
         return
     if re.split(rb"[/?#]", url.partition(b"://")[2], maxsplit=1)[0].lower() != host.strip().lower():
         raise Refused("the request line names another host than the header Host")
