@@ -12,6 +12,7 @@ from redis.exceptions import AuthenticationError, NoPermissionError
 from service.host.refusal import CannotServe
 from service.settings import Settings
 from service.store.connection import is_away
+from service.store.keys import Keys
 from service.telemetry.redaction import redacted
 
 PAUSE_S: Final = 0.25
@@ -42,7 +43,7 @@ def await_redis(settings: Settings, stop: threading.Event) -> None:
                 mode = _mode(client)
                 if mode in UNFIT:
                     raise CannotServe(f"{where} {UNFIT[mode]}")
-                client.unlink(f"{settings.redis_prefix}no-such-key")  # which changes nothing
+                client.unlink(Keys(settings.redis_prefix).nothing)
                 return
             except NoPermissionError as error:
                 keys = f"{settings.redis_prefix}* (HEADRACE_REDIS_PREFIX)"

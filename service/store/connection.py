@@ -12,6 +12,8 @@ from redis.retry import Retry
 
 from service.settings import Settings
 from service.store.kept_socket import PathOfFile, SocketFile, kept
+from service.store.keys import Keys
+from service.store.primary import AsyncOfPrimary, Demoted
 
 RedisError = redis.RedisError
 
@@ -48,7 +50,7 @@ API_RETRIES = 6
 """An API process sits out about two seconds without Redis before it says so."""
 
 
-class _ClosedIsAway(AbstractConnection):
+class _ClosedIsAway(AsyncOfPrimary):
     """A connection that was closed meanwhile raises `redis.ConnectionError`, whatever the event loop makes of it.
 
     A write to it is a RuntimeError in uvloop, a TypeError in asyncio of Python 3.12 and 3.13; just before that, these
@@ -101,7 +103,7 @@ def why_away(error: Exception) -> str:
     """For callers: what Redis says itself names commands, keys and hosts."""
     if isinstance(error, redis.exceptions.OutOfMemoryError):
         return "Redis has reached its maxmemory and takes no writes"
-    if isinstance(error, redis.exceptions.ReadOnlyError):
+    if isinstance(error, redis.exceptions.ReadOnlyError | Demoted):
         return "Redis is a replica and takes no writes"
     if isinstance(error, redis.exceptions.BusyLoadingError):
         return "Redis reads its files and does not answer yet"
@@ -115,7 +117,8 @@ def why_away(error: Exception) -> str:
 def connect(settings: Settings) -> redis.Redis:
     """A thread-safe client that never retries: a worker must know when the outcome of a write is unknown."""
     retry = Retry(NoBackoff(), 0)
-    client = kept(redis.Redis.from_url(settings.redis_location, protocol=2, retry=retry, socket_timeout=TIMEOUT_S))
+    client = redis.Redis.from_url(settings.redis_location, protocol=2, retry=retry, socket_timeout=TIMEOUT_S)
+    client = kept(client, Keys(settings.redis_prefix).nothing)
     client.set_response_callback("INFO", read_info)
     return client
 
@@ -169,7 +172,7 @@ def connect_async(settings: Settings, connections: int = CONNECTIONS) -> redis.a
     pool = redis.asyncio.BlockingConnectionPool.from_url(
         settings.redis_location, max_connections=connections, timeout=TIMEOUT_S, **_patient()
     )
-    return _closed_is_away(redis.asyncio.Redis.from_pool(pool))
+    return _closed_is_away(redis.asyncio.Redis.from_pool(pool), settings)
 
 
 def connect_numbered(settings: Settings, on_connect: OnConnect) -> redis.asyncio.Redis:
@@ -184,18 +187,20 @@ def connect_numbered(settings: Settings, on_connect: OnConnect) -> redis.asyncio
         socket_timeout=NUMBERED_TIMEOUT_S,
         redis_connect_func=on_connect,
     )
-    return _closed_is_away(redis.asyncio.Redis.from_pool(pool))
+    return _closed_is_away(redis.asyncio.Redis.from_pool(pool), settings)
 
 
 def connect_listeners(settings: Settings) -> redis.asyncio.Redis:
     """A client for blocking reads, which hold a connection each: as many as requests may be open."""
     limit = settings.max_event_streams + settings.max_requests
-    return _closed_is_away(redis.asyncio.Redis.from_url(settings.redis_location, max_connections=limit, **_patient()))
+    client = redis.asyncio.Redis.from_url(settings.redis_location, max_connections=limit, **_patient())
+    return _closed_is_away(client, settings)
 
 
-def _closed_is_away(client: redis.asyncio.Redis) -> redis.asyncio.Redis:
+def _closed_is_away(client: redis.asyncio.Redis, settings: Settings) -> redis.asyncio.Redis:
     pool = client.connection_pool
     pool.connection_class = CLOSED_IS_AWAY[pool.connection_class]
+    pool.connection_kwargs["nothing"] = Keys(settings.redis_prefix).nothing
     if pool.connection_class is _Unix:
         pool.connection_kwargs["file"] = SocketFile(pool.connection_kwargs.pop("path"))
     return client

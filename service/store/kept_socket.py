@@ -13,6 +13,8 @@ from typing import Any, Final
 import redis
 from redis.connection import UnixDomainSocketConnection
 
+from service.store.primary import OF_PRIMARY, OfPrimary
+
 BY_DESCRIPTOR: Final[int | None] = getattr(os, "O_PATH", None)
 """How a file is opened to be named alone; None where the system has no such way."""
 
@@ -69,14 +71,18 @@ class PathOfFile:
         pass
 
 
-class KeptUnixConnection(PathOfFile, UnixDomainSocketConnection):
+class KeptUnixConnection(PathOfFile, OfPrimary, UnixDomainSocketConnection):
     """A connection of the blocking client to a socket whose file may be gone."""
 
 
-def kept(client: redis.Redis) -> redis.Redis:
-    """The client, which goes on to connect to a unix socket whose file is removed."""
+def kept(client: redis.Redis, nothing: str) -> redis.Redis:
+    """The client, which goes on to connect to a unix socket whose file is removed, and to no server that has become a
+    replica. `nothing` is a key that never is."""
     pool = client.connection_pool
     if pool.connection_class is UnixDomainSocketConnection:
         pool.connection_class = KeptUnixConnection
         pool.connection_kwargs["file"] = SocketFile(pool.connection_kwargs.pop("path"))
+    else:
+        pool.connection_class = OF_PRIMARY[pool.connection_class]
+    pool.connection_kwargs["nothing"] = nothing
     return client

@@ -16,6 +16,11 @@ class Keys:
     prefix: str
 
     @property
+    def nothing(self) -> str:
+        """A key that never is: to unlink it changes nothing, and is refused where no writes are taken."""
+        return f"{self.prefix}no-such-key"
+
+    @property
     def names(self) -> str:
         """Hash: graph name -> graph id."""
         return f"{self.prefix}names"

@@ -122,7 +122,8 @@ def beat(task: Task, signs: int) -> int:
     """Renew the lease until the worker ends; returns the exit status. ``signs`` is the descriptor of the input."""
     interval_s = task.lease_s / BEATS_PER_LEASE
     never = Retry(NoBackoff(), 0)
-    client = kept(redis.Redis.from_url(task.location, protocol=2, retry=never, socket_timeout=task.lease_s))
+    client = redis.Redis.from_url(task.location, protocol=2, retry=never, socket_timeout=task.lease_s)
+    client = kept(client, f"{task.key}:none")
     life = Life(task.pid, 2 * interval_s)
     next_at = time.monotonic()
     while True:

@@ -1,0 +1,135 @@
+"""A Redis that becomes a replica while it goes on, and another one that is the primary behind the same address: as at a
+planned change of roles, and behind a proxy that leaves open connections alone."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from service.errors import ServiceError
+from service.settings import Settings
+from service.store.connection import connect, connect_async, is_away, why_away
+from service.store.primary import ASKED_EVERY_S
+from tests.graphs import diamond
+from tests.service_fixtures import PATIENCE_S, Caller, StartWorker
+from tests.unit.test_redis_wait import a_redis
+
+
+@dataclass
+class Pair:
+    """Two servers, of which the second is a replica of the first until they change their roles, and their address."""
+
+    address: Path
+    sockets: tuple[Path, Path]
+    ports: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        self.first, self.second = (redis.Redis(port=port) for port in self.ports)
+        self._lead_to(0)
+        self.second.execute_command("REPLICAOF", "127.0.0.1", self.ports[0])
+        until(lambda: self.second.info("replication")["master_link_status"] == "up")
+
+    def change_roles(self) -> None:
+        """Both go on, with all their connections; who connects from now on reaches the second one."""
+        self.first.execute_command("CLIENT", "PAUSE", 10_000, "WRITE")
+        until(lambda: self.second.info("replication")["slave_repl_offset"] >= self._offset())
+        self.second.execute_command("REPLICAOF", "NO", "ONE")
+        self.lead_to_the_second()
+        self.first.execute_command("CLIENT", "UNPAUSE")
+
+    def lead_to_the_second(self) -> None:
+        self._lead_to(1)
+        self.first.execute_command("REPLICAOF", "127.0.0.1", self.ports[1])
+
+    def _offset(self) -> int:
+        return int(self.first.info("replication")["master_repl_offset"])
+
+    def _lead_to(self, number: int) -> None:
+        beside = self.address.with_suffix(".new")
+        os.symlink(self.sockets[number], beside)
+        beside.replace(self.address)
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    ends_at = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < ends_at
+        time.sleep(0.02)
+
+
+@contextmanager
+def a_pair(tmp_path: Path) -> Iterator[Pair]:
+    folders = tmp_path / "a", tmp_path / "b"
+    for folder in folders:
+        folder.mkdir()
+    a, b = (folder / "redis.sock" for folder in folders)
+    with (
+        a_redis(folders[0], "--unixsocket", str(a), "--repl-diskless-sync-delay", "0") as first,
+        a_redis(folders[1], "--unixsocket", str(b)) as second,
+    ):
+        yield Pair(tmp_path / "redis.sock", (a, b), (first, second))
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Pair]:
+    with a_pair(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def settings(pair: Pair) -> Settings:
+    """In place of those of the shared server, for the fixtures that are built on them."""
+    return Settings(redis_url=f"unix://{pair.address}", redis_prefix="test:", lease_s=2)
+
+
+def test_all_find_the_way_to_the_new_primary_and_nothing_is_lost(
+    pair: Pair, caller: Caller, start_worker: StartWorker
+) -> None:
+    """They were told for ever that Redis is a replica, while the new primary waited for them."""
+    start_worker()
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    caller.set("g", [0], ["7"])
+    pair.change_roles()
+    versions: list[int] = []
+
+    def is_set() -> bool:
+        with suppress(ServiceError):
+            versions.append(caller.set("g", [0], ["9"])["version"])
+        return bool(versions)
+
+    until(is_set)
+    assert versions[0] >= 3, "what was acknowledged before is there"
+    graph_id: Any = pair.second.hget("test:names", "g")
+    assert pair.second.hget(f"test:graph:{graph_id.decode()}", "version") == str(versions[0]).encode()
+
+
+def test_connections_that_only_read_leave_a_replica_too(pair: Pair, settings: Settings) -> None:
+    """What they read there would be older and older, and no write would ever tell them."""
+    blocking, patient = connect(settings), connect_async(settings)
+    pair.first.set("which", "first")
+    pair.second.execute_command("REPLICAOF", "NO", "ONE")
+    pair.second.set("which", "second")
+
+    async def read_on() -> None:
+        assert await patient.get("which") == b"first"
+        assert blocking.get("which") == b"first"
+        pair.lead_to_the_second()
+        await asyncio.sleep(ASKED_EVERY_S)
+        assert await patient.get("which") == b"second", "it tries again by itself"
+        with pytest.raises(redis.ConnectionError, match="has become a replica") as refused:
+            blocking.get("which")
+        assert is_away(refused.value)
+        assert why_away(refused.value) == "Redis is a replica and takes no writes"
+        assert blocking.get("which") == b"second"
+        await patient.aclose()
+
+    with blocking:
+        asyncio.run(read_on())
