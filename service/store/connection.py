@@ -13,7 +13,7 @@ from redis.retry import Retry
 from service.settings import Settings
 from service.store.kept_socket import PathOfFile, SocketFile, kept
 from service.store.keys import Keys
-from service.store.primary import AsyncOfPrimary, Demoted
+from service.store.primary import AsyncOfPrimary, Demoted, Server
 
 RedisError = redis.RedisError
 
@@ -200,7 +200,7 @@ def connect_listeners(settings: Settings) -> redis.asyncio.Redis:
 def _closed_is_away(client: redis.asyncio.Redis, settings: Settings) -> redis.asyncio.Redis:
     pool = client.connection_pool
     pool.connection_class = CLOSED_IS_AWAY[pool.connection_class]
-    pool.connection_kwargs["nothing"] = Keys(settings.redis_prefix).nothing
+    pool.connection_kwargs["server"] = Server(Keys(settings.redis_prefix).nothing)
     if pool.connection_class is _Unix:
         pool.connection_kwargs["file"] = SocketFile(pool.connection_kwargs.pop("path"))
     return client

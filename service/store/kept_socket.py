@@ -13,7 +13,7 @@ from typing import Any, Final
 import redis
 from redis.connection import UnixDomainSocketConnection
 
-from service.store.primary import OF_PRIMARY, OfPrimary
+from service.store.primary import OF_PRIMARY, OfPrimary, Server
 
 BY_DESCRIPTOR: Final[int | None] = getattr(os, "O_PATH", None)
 """How a file is opened to be named alone; None where the system has no such way."""
@@ -76,13 +76,13 @@ class KeptUnixConnection(PathOfFile, OfPrimary, UnixDomainSocketConnection):
 
 
 def kept(client: redis.Redis, nothing: str) -> redis.Redis:
-    """The client, which goes on to connect to a unix socket whose file is removed, and to no server that has become a
-    replica. `nothing` is a key that never is."""
+    """The client, which goes on to connect to a unix socket whose file is removed, and leaves a server that is not the
+    primary any more. `nothing` is a key that never is."""
     pool = client.connection_pool
     if pool.connection_class is UnixDomainSocketConnection:
         pool.connection_class = KeptUnixConnection
         pool.connection_kwargs["file"] = SocketFile(pool.connection_kwargs.pop("path"))
     else:
         pool.connection_class = OF_PRIMARY[pool.connection_class]
-    pool.connection_kwargs["nothing"] = nothing
+    pool.connection_kwargs["server"] = Server(nothing)
     return client

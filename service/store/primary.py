@@ -1,13 +1,17 @@
-"""Connections to a server that has become a replica are given up.
+"""Connections to a server that is not the primary any more are given up: behind its address there may be another one.
 
-Behind the address there may be another primary by then, as after a planned change of roles, while the former one goes
-on and keeps its connections open. It answers reads, later and later, and refuses writes: who stayed would never find
-the way to the other one. So each connection that is used is asked once a second whether its server takes writes, by a
-write that changes nothing, and at once after a write was refused.
+A server that has become a replica, as at a planned change of roles, may keep its connections open. It answers reads,
+later and later, and refuses writes: who stayed would never find the way to the other one. So each connection that is
+used is asked once a second whether its server takes writes, by a write that changes nothing, and at once after a write
+was refused.
+
+A machine that is gone closes nothing: who waits for its answer hears nothing, and each of the connections that others
+left for later would take as long to find that out. So they are given up with the first one that gets no answer in time.
 """
 
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Final
 
 import redis
@@ -19,79 +23,144 @@ ASKED_EVERY_S: Final = 1.0
 NEVER: Final = float("-inf")
 
 
-class Demoted(redis.ConnectionError):
-    """The server at the other end is a replica; the connection to it is closed, and nothing was sent."""
+class GivenUp(redis.ConnectionError):
+    """The connection is closed, and nothing was sent."""
+
+
+class Demoted(GivenUp):
+    """The server at the other end has become a replica."""
+
+
+@dataclass(slots=True)
+class Server:
+    """What the connections of one client know of the server."""
+
+    nothing: str
+    """A key that never is, among those that the user may write."""
+    silent_at: float = NEVER
+    """When one of them last got no answer in time."""
+
+
+class _Heard:
+    """What one connection has heard of its server."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self.disconnected()
+
+    def disconnected(self) -> None:
+        self._answer_at, self._asked_at = float("inf"), NEVER
+        self._is_open = False
+
+    def opened(self) -> None:
+        """What is said at the beginning of a connection is over: its answers were read, and none is expected."""
+        self._is_open = True
+
+    def answer(self) -> None:
+        self._answer_at = time.monotonic()
+
+    def error(self, error: redis.RedisError) -> None:
+        if isinstance(error, redis.TimeoutError):
+            self._server.silent_at = time.monotonic()
+        elif isinstance(error, ReadOnlyError):
+            self._asked_at = NEVER
+
+    def must_ask(self) -> bool:
+        """Whether the server is to be asked now. Raises `GivenUp` if it is silent."""
+        if self._answer_at < self._server.silent_at:
+            raise GivenUp("the server has not answered others in time")
+        now = time.monotonic()
+        if not self._is_open or now - self._asked_at < ASKED_EVERY_S:
+            return False
+        self._asked_at = now
+        return True
 
 
 class OfPrimary(redis.connection.AbstractConnection):
-    """A connection of the blocking client. `nothing` is a key that never is, among those that its user may write."""
+    """A connection of the blocking client."""
 
-    def __init__(self, *, nothing: str, **options: Any) -> None:
+    def __init__(self, *, server: Server, **options: Any) -> None:
         super().__init__(**options)
-        self._nothing = nothing
-        self._asked_at = NEVER
+        self._nothing, self._heard = server.nothing, _Heard(server)
+
+    def connect(self) -> None:
+        super().connect()  # type: ignore[no-untyped-call]
+        self._heard.opened()
 
     def send_packed_command(self, command: Any, check_health: bool = True) -> None:
-        if check_health and self._sock is not None and time.monotonic() - self._asked_at >= ASKED_EVERY_S:
-            self._ask()
+        if check_health and self._sock is not None:
+            try:
+                if self._heard.must_ask():
+                    self._ask()
+            except GivenUp:
+                self.disconnect()
+                raise
         super().send_packed_command(command, check_health)  # type: ignore[no-untyped-call]
 
     def _ask(self) -> None:
         self.send_command("UNLINK", self._nothing, check_health=False)  # type: ignore[no-untyped-call]
-        self._asked_at = time.monotonic()
         try:
             self.read_response()
         except ReadOnlyError:
-            self.disconnect()
             raise Demoted("the server has become a replica") from None
         except ResponseError:
             pass  # it refuses writes for another reason, which whoever writes is told
 
     def read_response(self, *args: Any, **options: Any) -> Any:
         try:
-            return super().read_response(*args, **options)
-        except ReadOnlyError:
-            self._asked_at = NEVER
+            answer = super().read_response(*args, **options)
+        except redis.RedisError as error:
+            self._heard.error(error)
             raise
+        self._heard.answer()
+        return answer
 
     def disconnect(self, *args: Any, **options: Any) -> None:
-        self._asked_at = NEVER
+        self._heard.disconnected()
         super().disconnect(*args, **options)  # type: ignore[no-untyped-call]
 
 
 class AsyncOfPrimary(redis.asyncio.connection.AbstractConnection):
     """`OfPrimary` in an event loop."""
 
-    def __init__(self, *, nothing: str, **options: Any) -> None:
+    def __init__(self, *, server: Server, **options: Any) -> None:
         super().__init__(**options)
-        self._nothing = nothing
-        self._asked_at = NEVER
+        self._nothing, self._heard = server.nothing, _Heard(server)
+
+    async def connect(self) -> None:
+        await super().connect()  # type: ignore[no-untyped-call]
+        self._heard.opened()
 
     async def send_packed_command(self, command: bytes | str | Iterable[bytes], check_health: bool = True) -> None:
-        if check_health and self.is_connected and time.monotonic() - self._asked_at >= ASKED_EVERY_S:
-            await self._ask()
+        if check_health and self.is_connected:
+            try:
+                if self._heard.must_ask():
+                    await self._ask()
+            except GivenUp:
+                await self.disconnect(nowait=True)
+                raise
         await super().send_packed_command(command, check_health)
 
     async def _ask(self) -> None:
         await self.send_command("UNLINK", self._nothing, check_health=False)
-        self._asked_at = time.monotonic()
         try:
             await self.read_response()
         except ReadOnlyError:
-            await self.disconnect(nowait=True)
             raise Demoted("the server has become a replica") from None
         except ResponseError:
             pass
 
     async def read_response(self, *args: Any, **options: Any) -> Any:
         try:
-            return await super().read_response(*args, **options)
-        except ReadOnlyError:
-            self._asked_at = NEVER
+            answer = await super().read_response(*args, **options)
+        except redis.RedisError as error:
+            self._heard.error(error)
             raise
+        self._heard.answer()
+        return answer
 
     async def disconnect(self, *args: Any, **options: Any) -> None:
-        self._asked_at = NEVER
+        self._heard.disconnected()
         await super().disconnect(*args, **options)
 
 

@@ -3,6 +3,7 @@ planned change of roles, and behind a proxy that leaves open connections alone."
 
 import asyncio
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,8 +16,9 @@ import redis
 
 from service.errors import ServiceError
 from service.settings import Settings
+from service.store import connection
 from service.store.connection import connect, connect_async, is_away, why_away
-from service.store.primary import ASKED_EVERY_S
+from service.store.primary import ASKED_EVERY_S, GivenUp
 from tests.graphs import diamond
 from tests.service_fixtures import PATIENCE_S, Caller, StartWorker
 from tests.unit.test_redis_wait import a_redis
@@ -32,7 +34,7 @@ class Pair:
 
     def __post_init__(self) -> None:
         self.first, self.second = (redis.Redis(port=port) for port in self.ports)
-        self._lead_to(0)
+        self.lead_to(0)
         self.second.execute_command("REPLICAOF", "127.0.0.1", self.ports[0])
         until(lambda: self.second.info("replication")["master_link_status"] == "up")
 
@@ -45,13 +47,13 @@ class Pair:
         self.first.execute_command("CLIENT", "UNPAUSE")
 
     def lead_to_the_second(self) -> None:
-        self._lead_to(1)
+        self.lead_to(1)
         self.first.execute_command("REPLICAOF", "127.0.0.1", self.ports[1])
 
     def _offset(self) -> int:
         return int(self.first.info("replication")["master_repl_offset"])
 
-    def _lead_to(self, number: int) -> None:
+    def lead_to(self, number: int) -> None:
         beside = self.address.with_suffix(".new")
         os.symlink(self.sockets[number], beside)
         beside.replace(self.address)
@@ -133,3 +135,40 @@ def test_connections_that_only_read_leave_a_replica_too(pair: Pair, settings: Se
 
     with blocking:
         asyncio.run(read_on())
+
+
+def test_connections_are_not_waited_for_one_by_one_behind_a_machine_that_is_gone(
+    pair: Pair, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of those that lay in the pool took half a minute to find out what the one before it had found out."""
+    monkeypatch.setattr(connection, "TIMEOUT_S", 0.5)
+    blocking, patient = connect(settings), connect_async(settings)
+    pools: Any = blocking.connection_pool, patient.connection_pool
+    process = pair.first.info("server")["process_id"]
+    pair.second.execute_command("REPLICAOF", "NO", "ONE")
+
+    async def ask() -> None:
+        held = [pools[0].get_connection() for _ in range(2)]
+        others = [await pools[1].get_connection() for _ in range(2)]
+        pair.lead_to(1)
+        os.kill(process, signal.SIGSTOP)
+        try:
+            with pytest.raises(redis.TimeoutError):
+                held[0].send_command("PING")
+            with pytest.raises(GivenUp):
+                held[1].send_command("PING")
+            with pytest.raises(redis.TimeoutError):
+                await others[0].send_command("PING")
+            with pytest.raises(GivenUp):
+                await others[1].send_command("PING")
+        finally:
+            os.kill(process, signal.SIGCONT)
+        for one, other in zip(held, others, strict=True):
+            pools[0].release(one)
+            await pools[1].release(other)
+        assert blocking.info("server")["process_id"] != process
+        assert (await patient.info("server"))["process_id"] != process
+        await patient.aclose()
+
+    with blocking:
+        asyncio.run(ask())
