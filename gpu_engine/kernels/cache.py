@@ -43,14 +43,16 @@ def directory() -> Path:
     """Where kernels are kept: inside of what stands in the environment, else of the package's ``__pycache__``, or of
     the user's own cache where the package belongs to somebody else."""
     given = os.environ.get(VARIABLE)
+    users = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    has_home = not users.startswith("~")  # else there would be a folder of that name, wherever the process is
     if given:
         parent = Path(given)
         if parent.name.startswith(PREFIX):
             parent = parent.parent  # it was set by this process, or by the one that started it
-    elif os.access(PACKAGE, os.W_OK):
+    elif os.access(PACKAGE, os.W_OK) or not has_home:
         parent = PACKAGE / "__pycache__"
     else:
-        parent = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "headrace"
+        parent = Path(users) / "headrace"
     return parent / (PREFIX + digest())
 
 

@@ -103,3 +103,13 @@ def test_a_package_of_somebody_else_leaves_it_to_the_user(monkeypatch: pytest.Mo
     assert directory().parent == tmp_path / "xdg" / "headrace"
     monkeypatch.setenv(VARIABLE, str(tmp_path / "given"))
     assert directory().parent == tmp_path / "given"
+
+
+def test_a_user_without_a_home_gets_no_folder_named_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As user 12345 of a container whom no file names: kernels were kept in a folder `~`, wherever it was started."""
+    monkeypatch.delenv(VARIABLE)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    monkeypatch.delenv("HOME")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 4_000_000_000)
+    assert directory().parent == cache.PACKAGE / "__pycache__", "where it is told that it may not write"
