@@ -9,6 +9,21 @@ ENOUGH: Final = 65_536
 OWN_FILES: Final = 144
 """Files that an API process needs beside its callers: connections to Redis, listeners, its log, modules and parsers."""
 
+FEWEST: Final = OWN_FILES + 112
+"""Files that leave a few callers, who may take two each, and what Redis keeps for itself."""
+
+
+class TooFewFiles(Exception):
+    """A machine that allows a process fewer files than it needs, in words for the person who started it."""
+
+
+def take_files() -> int:
+    """`raise_limit`, for a process that is about to serve. Raises `TooFewFiles`."""
+    allowed = raise_limit()
+    if allowed < FEWEST:
+        raise TooFewFiles(f"a process may have {allowed} files open here, and {FEWEST} are needed: see ulimit -n")
+    return allowed
+
 
 def raise_limit() -> int:
     """Let this process, and those it starts, open as many files as the machine allows, up to `ENOUGH`; how many.

@@ -23,7 +23,7 @@ from gpu_engine.footprint import Footprint
 from gpu_engine.select import device_bytes, device_label, missing_device, open_engine
 from service.collector import leave_alone_what_is_here
 from service.left_out import leave_out_pandas
-from service.open_files import raise_limit
+from service.open_files import TooFewFiles, take_files
 from service.queue.models import WorkerReport
 from service.settings import Settings, SettingsError, read_settings
 from service.store.connection import connect
@@ -280,7 +280,8 @@ def main() -> int:
     name, gpu = options.name, options.gpu
     try:
         settings = read_settings()
-    except SettingsError as error:
+        take_files()
+    except (SettingsError, TooFewFiles) as error:
         sys.exit(f"headrace: {error}")
     logs.configure(name)
     warn_of_redis_address(settings)
@@ -288,7 +289,6 @@ def main() -> int:
         bind(gpu)  # before anything looks for a device
         if missing := missing_device():
             sys.exit(f"headrace: worker {name} is for GPU {gpu}: {missing}")
-    raise_limit()
     leave_out_pandas()
     sys.setswitchinterval(SWITCH_S)
     pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own keeps what it once had: twice a graph, after its load

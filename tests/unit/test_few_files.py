@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.host.files import FEWEST
+from service.open_files import FEWEST
 
 
 @pytest.mark.parametrize("words", ["serve --port 0", "worker --redis-url redis://127.0.0.1:1/0 --name w"])
@@ -18,3 +18,13 @@ def test_too_few_files_stop_the_start(words: str, tmp_path: Path) -> None:
     told = f"headrace: a process may have {FEWEST - 1} files open here, and {FEWEST} are needed: see ulimit -n\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", told)
     assert not (tmp_path / "data").exists(), "nothing was started"
+
+
+@pytest.mark.parametrize("words", ["service.api --port 0", "service.worker --name w"])
+def test_nor_does_a_process_start_that_is_started_by_itself(words: str) -> None:
+    """As in a container: an API process closed connections as they came, without a word."""
+    shell = f"ulimit -n {FEWEST - 1}; exec {sys.executable} -m {words}"
+    environment = {"HEADRACE_REDIS_URL": "redis://127.0.0.1:1/0", "PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run(["bash", "-c", shell], env=environment, capture_output=True, text=True, timeout=120)
+    told = f"headrace: a process may have {FEWEST - 1} files open here, and {FEWEST} are needed: see ulimit -n\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", told)

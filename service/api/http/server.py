@@ -21,7 +21,7 @@ from service.api.http.protocol import BoundedProtocol
 from service.api.http.tls import Certificate, TlsProtocol
 from service.collector import leave_alone_what_is_here
 from service.left_out import leave_out_pandas
-from service.open_files import raise_limit, room_for_callers
+from service.open_files import TooFewFiles, raise_limit, room_for_callers, take_files
 from service.settings import Settings, SettingsError, read_settings
 from service.telemetry import logs
 from service.telemetry.doubts import warn_of_redis_address
@@ -56,7 +56,8 @@ def main() -> None:
     options = parser.parse_args()
     try:
         settings = read_settings()
-    except SettingsError as error:
+        take_files()
+    except (SettingsError, TooFewFiles) as error:
         sys.exit(f"headrace: {error}")
     leave_out_pandas()
     logs.configure("api")
