@@ -48,6 +48,7 @@ def test_rows_come_before_the_last_of_them_is_made(running: Running) -> None:
         assert response.status_code == 200
         assert response.headers["content-type"] == LINES["Accept"]
         assert (response.headers["etag"][-3:], response.headers["vary"]) == ('-1"', "Accept")
+        assert response.headers["x-accel-buffering"] == "no"
         job = response.headers["content-location"].removesuffix("/result")
         assert running.status(job) == "running"
         running.gate.let(1)

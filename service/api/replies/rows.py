@@ -30,6 +30,9 @@ from service.store.jobs.record import Draft
 HELD_BYTES: Final = 3 * RESULT_CHUNK_BYTES
 """The most of an answer that is in memory: a piece as it is read, one that waits, and one on its way."""
 
+UNBUFFERED: Final = {"X-Accel-Buffering": "no"}
+"""nginx passes each piece on as it comes, which it does for event streams by the same header."""
+
 
 def as_they_come(request: Request, backend: Backend, graph: str) -> Wait:
     """How the answer to a question about this graph is waited for whose caller wants lines."""
@@ -62,7 +65,7 @@ async def reply_or_rows(
         return False
 
     lines = _lines(request, while_allowed(_pieces(backend, job_id, found), may_read), after)
-    headers = version_of(found.envelope) | VARY | {"Content-Location": f"/v1/jobs/{job_id}/result"}
+    headers = version_of(found.envelope) | VARY | {"Content-Location": f"/v1/jobs/{job_id}/result"} | UNBUFFERED
     return RowsResponse(lines, None, found.envelope.media_type, headers, HELD_BYTES, room.close)
 
 
