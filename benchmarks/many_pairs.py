@@ -174,7 +174,7 @@ def networkx_rows() -> list[Row]:
 def grown(network: Network, terminals: VertexArray) -> list[int]:
     """The values of a tree, rising."""
     grower = TreeGrower(network, terminals)
-    for _ in grower.grow(PairSolver.of(network, grower.kept).seat(), Control()):
+    for _ in grower.grow(grower.seat(), Control()):
         pass
     return sorted(grower.finish().value.tolist())
 

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from gpu_engine.networks.network import Network
-from gpu_engine.types import INFINITE, INFINITE_RESIDUAL, MAX_TOTAL, ArcArray, UnitArray, VertexArray
+from gpu_engine.types import INFINITE, INFINITE_RESIDUAL, UnitArray, VertexArray
 
 
 def tree_failures(
@@ -55,49 +55,6 @@ def tree_failures(
     if unproven:
         failures.append(f"{unproven} rows have cuts that no flow was proven to fill")
     return tuple(failures)
-
-
-def flows_straight(network: Network, vertices: VertexArray, to: VertexArray) -> UnitArray:
-    """int64[k, 3]: ``vertices``, the vertex ``to`` int32[n] of each, and what flows straight there: the capacities of
-    the edges between the two, all of them undirected and with a limit. O(n + m)."""
-    rows = np.arange(network.n_edges)
-    tail, head = network.edge_tail(rows), network.edge_head(rows)
-    units = np.zeros(network.n_vertices, np.int64)
-    for here, there in ((tail, head), (head, tail)):
-        between = (to[here] == there) & (here != there)
-        np.add.at(units, here[between], network.capacity[between])
-    return np.column_stack((vertices, to[vertices], units[vertices])).astype(np.int64)
-
-
-@njit(cache=True, nogil=True)
-def flows_around(
-    row_offsets: ArcArray, head: VertexArray, capacity: UnitArray, rings: VertexArray, offsets: UnitArray
-) -> UnitArray:
-    """int64[len(rings), 3]: each vertex of a ring, the next one, and what flows between the two: straight, and round as
-    much as the narrowest of all others carries. Nothing where a vertex stands twice in a ring, or links are missing.
-
-    Ring i is ``rings[offsets[i] : offsets[i + 1]]``; only its first vertex may stand in others, for O(m).
-    """
-    flows, seen = np.zeros((len(rings), 3), np.int64), np.full(len(row_offsets) - 1, -1)
-    for r in range(len(offsets) - 1):
-        begin, end = offsets[r], offsets[r + 1]
-        least, second, good = MAX_TOTAL, MAX_TOTAL, end - begin > 2
-        for i in range(begin, end):
-            u, w = rings[i], rings[i + 1 if i + 1 < end else begin]
-            flows[i, 0], flows[i, 1] = u, w
-            good = good and seen[u] != r
-            seen[u] = r
-            x, y = (w, u) if i + 1 < end else (u, w)
-            for a in range(row_offsets[x], row_offsets[x + 1]):
-                if head[a] == y:
-                    flows[i, 2] = min(capacity[a], MAX_TOTAL)
-            if flows[i, 2] < least:
-                least, second = flows[i, 2], least
-            else:
-                second = min(second, flows[i, 2])
-        for i in range(begin, end):
-            flows[i, 2] = flows[i, 2] + (second if flows[i, 2] == least else least) if good else 0
-    return flows
 
 
 @njit(cache=True, nogil=True)

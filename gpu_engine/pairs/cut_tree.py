@@ -3,10 +3,10 @@
 A true cut tree: removing a row of it splits the vertices into the two sides of a minimum cut of its ends. Vertices that
 are no terminals are never cut off themselves; they go with a terminal. Vertices that are joined by unlimited edges are
 one vertex to any finite cut; the first terminal among them stands for the others, which hang on it without limit.
-Terminals that are linked with one vertex only, and rings that hang on one, are peeled off first, again and again: of a
-network that is a tree of rings, nothing is left to cut. The others are cut from one another
+Vertices that are linked with one or two others are taken out first, again and again (`gpu_engine.pairs.series`): of a
+network that is a tree of rings or a ladder nothing is left to cut. The others are cut from one another
 (`gpu_engine.pairs.forest`); what takes long in one network goes on in networks around the parts of it
-(`gpu_engine.pairs.around`).
+(`gpu_engine.pairs.around`). Then what was taken out is put into the tree.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,9 +17,11 @@ from typing import Final, Self
 import numpy as np
 
 from gpu_engine.checks.contractions import Slots, contraction_failures
-from gpu_engine.checks.cut_trees import flows_around, flows_straight, tree_failures
+from gpu_engine.checks.cut_trees import tree_failures
+from gpu_engine.checks.series import flows_beside, series_failures
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, EngineError, InvalidTerminals
+from gpu_engine.footprint import Room, unlimited
 from gpu_engine.networks.network import Network
 from gpu_engine.pairs.around import drawn_around, edges_around
 from gpu_engine.pairs.forest import (
@@ -39,7 +41,7 @@ from gpu_engine.pairs.forest import (
     split,
 )
 from gpu_engine.pairs.joined import joined_without_limit
-from gpu_engine.pairs.pendants import pendants
+from gpu_engine.pairs.series import ARC_BYTES, VERTEX_BYTES, put_in, taken_out, without_others
 from gpu_engine.pairs.solver import PairSolver, Seat, seat_nbytes, solver_nbytes
 from gpu_engine.types import INFINITE, UnitArray, VertexArray
 
@@ -98,16 +100,18 @@ class TreeGrower:
         """Raises `InvalidTerminals` for no terminals, or if one is named twice."""
         if not len(terminals) or len(np.unique(terminals)) < len(terminals):
             raise InvalidTerminals("a tree has one terminal or more, and each is named once")
+        n = network.n_vertices
         self._network, self._terminals = network, terminals
         joined = joined_without_limit(network)
-        first = np.full(network.n_vertices, NONE, np.int32)
+        first = np.arange(n, dtype=np.int32)
         first[joined[terminals[::-1]]] = terminals[::-1]
-        self._twin = first[joined]
-        """int32[n]: the first terminal joined to a vertex without limit, perhaps itself."""
-        self._peeled = pendants(network, terminals)
-        k = len(self.kept)
-        self._slot, self._up = np.zeros(network.n_vertices, np.int32), np.full(k, NONE, np.int32)
-        self._value, self._count = np.zeros(k, np.int64), 1
+        self._stands_for = first[joined]
+        """int32[n]: the first terminal joined to a vertex without limit, else any vertex so joined, perhaps itself."""
+        self._is_asked = np.zeros(n, np.bool_)
+        self._is_asked[self._stands_for[terminals]] = True
+        self._rest = taken_out(network, self._stands_for, self._is_asked)
+        self._slot, k = np.zeros(n, np.int32), len(self.kept)
+        self._up, self._value, self._count = np.full(k, NONE, np.int32), np.zeros(k, np.int64), 1
         self._piece: Piece | None = None
         """The one at hand."""
         self._waiting: list[Callable[[], Piece]] | None = None
@@ -115,24 +119,32 @@ class TreeGrower:
         self._proven: list[UnitArray] = []
 
     @property
+    def network(self) -> Network:
+        """The one in which vertices are cut from one another."""
+        return self._rest.network
+
+    @property
     def kept(self) -> VertexArray:
-        """The terminals that are cut from one another, the root first."""
-        chosen = (self._peeled.onto[self._terminals] < 0) & (self._twin[self._terminals] == self._terminals)
-        kept: VertexArray = self._terminals[chosen]
-        return kept
+        """The vertices of `network` that are cut from one another."""
+        return np.flatnonzero(self._rest.is_node[self._rest.vertex]).astype(np.int32)
+
+    def seat(self, room: Room = unlimited) -> Seat:
+        """Where they are cut. O(n + m)."""
+        return PairSolver.of(self.network, self.kept, room).seat()
 
     def grow(self, seat: Seat, control: Control) -> Iterator[int]:
-        """Cut until each terminal lies alone; gives now and then how many are cut off. ``seat`` is of a solver for
-        `kept`. Raises `Cancelled`; the next call goes on from there."""
+        """Cut until each lies alone; gives now and then how many are cut off. ``seat`` is that of `seat`. Raises
+        `Cancelled`; the next call goes on from there."""
         if self._waiting is None:
-            root, every = int(self._terminals[0]), np.arange(len(self._slot), dtype=np.int32)
-            self._piece, self._waiting = Piece(seat, forest(seat.solver, self.kept, root), every, 0, root), []
-            part(seat.solver.whole, seat.desk, self._piece.forest, root)
+            kept = self.kept
+            self._piece = Piece(seat, forest(seat.solver, kept, int(kept[0])), self._rest.vertex, 0, int(kept[0]))
+            self._waiting = []
+            part(seat.solver.whole, seat.desk, self._piece.forest, int(kept[0]))
         others = len(self._terminals) - len(self.kept)
         while self._piece is not None or self._waiting:
             piece = self._piece = self._piece or self._waiting.pop()()
             is_done = self._grown(piece, control)
-            yield others + self._count + int(piece.forest.counts[SLOTS]) - 2
+            yield max(0, others + self._count + int(piece.forest.counts[SLOTS]) - 2)
             if is_done or (len(piece.stands_for) > SMALL and piece.scanned > SIZES * piece.size):
                 self._put_off(piece, is_done, self._waiting)
 
@@ -201,29 +213,27 @@ class TreeGrower:
 
     def finish(self) -> CutTree:
         """The tree, proven. O((n + m) log n). Raises `EngineError` if it is none."""
-        kept, n = self.kept, self._network.n_vertices
         assert self._piece is None
         assert self._waiting == []
+        network, rest, n = self._network, self._rest, self._network.n_vertices
+        kept, slot = rest.vertex[self.kept], self._slot
         holder = np.empty(len(kept), np.int32)
-        holder[self._slot[kept]] = kept
-        group, head, value = holder[self._slot], np.full(n, NONE, np.int32), np.zeros(n, np.int64)
-        head[kept], value[kept] = holder[self._up[self._slot[kept]]], self._value[self._slot[kept]]
-        twins = self._terminals[self._twin[self._terminals] != self._terminals]
-        head[twins], value[twins] = self._twin[twins], INFINITE
-        onto, rings, offsets = self._peeled
-        peeled = np.flatnonzero(onto >= 0).astype(np.int32)
-        straight = flows_straight(self._network, peeled, onto)
-        arcs = self._network.row_offsets, self._network.head, self._network.arc_capacity()
-        around = flows_around(*arcs, rings, offsets)
-        head[peeled], value[peeled] = onto[peeled], straight[:, 2]
-        for one, other in ((0, 1), (1, 0)):
-            hangs = around[onto[around[:, one]] == around[:, other]]
-            value[hangs[:, one]] = hangs[:, 2]
+        holder[slot[kept]] = kept
+        up, value, group = np.full(n, NONE, np.int32), np.zeros(n, np.int64), np.arange(n, dtype=np.int32)
+        group[rest.vertex] = holder[slot[rest.vertex]]
+        linked = kept[self._up[slot[kept]] >= 0]
+        up[linked], value[linked] = holder[self._up[slot[linked]]], self._value[slot[linked]]
+        least = put_in(rest.steps, rest.is_node, up, value, group)
+        head, label = without_others(up, value, self._is_asked, int(self._terminals[0]))
+        group = label[group[self._stands_for]]
         group[self._terminals] = self._terminals
+        twins = self._terminals[self._stands_for[self._terminals] != self._terminals]
+        head[twins], value[twins] = self._stands_for[twins], INFINITE
         rows = self._terminals[1:]
-        tree = CutTree(rows, head[rows], value[rows], group)
-        proven = np.concatenate((*self._proven, straight, around))
-        failures = tree_failures(self._network, self._terminals, tree.tail, tree.head, tree.value, tree.group, proven)
+        tree, proven = CutTree(rows, head[rows], value[rows], group), np.concatenate(self._proven)
+        failures = series_failures(network, self._stands_for, rest.steps, rest.network, rest.vertex, least, proven)
+        proven = np.concatenate((proven, flows_beside(rest.steps, least)))
+        failures += tree_failures(network, self._terminals, tree.tail, tree.head, tree.value, tree.group, proven)
         if failures:
             raise EngineError(f"the tree could not be proven: {'; '.join(failures)}")
         return tree
@@ -232,4 +242,5 @@ class TreeGrower:
 def tree_nbytes(network: Network) -> int:
     """About what a tree takes while it is made: the network, the one around a part of it, and some that wait."""
     waiting = WAITING_BYTES * (network.n_arcs + network.n_vertices)
+    waiting += ARC_BYTES * network.n_arcs + VERTEX_BYTES * network.n_vertices
     return 2 * (solver_nbytes(network) + seat_nbytes(network)) + waiting

@@ -77,6 +77,15 @@ OPPOSITE = replace(
 )
 """Two of its edges share a link, and not all of them are directed."""
 
+COMPLETE = EdgeList(
+    5,
+    np.array([0, 0, 0, 1, 1, 2], np.int32),
+    np.array([1, 2, 3, 2, 3, 3], np.int32),
+    np.arange(1, 7),
+    undirected=True,
+)
+"""All but the last of its vertices are linked with three others."""
+
 PAIRS = replace(EDGES, tail=np.array([0, 0, 1, 1], np.int32), head=np.array([2, 3, 2, 3], np.int32))
 
 
@@ -202,12 +211,16 @@ def _wider(network: Network, open_engine: OpenEngine) -> None:
 def _pairs() -> None:
     network = Network(replace(EDGES, capacity=np.array([3, 2, INFINITE, 3], np.int64), undirected=True))
     ends, control = np.array([0, 3], np.int32), Control()
-    seat, grower = PairSolver.of(network, ends).seat(), TreeGrower(network, ends)
+    seat = PairSolver.of(network, ends).seat()
     seat.values(ends[:1], ends[1:], control)
     seat.desk.memory[2] = 0  # the search is given up, and the pair solved from zero
-    for _ in grower.grow(seat, control):
-        pass
-    grower.finish()
+    for made_of, terminals in ((network, ends), (Network(COMPLETE), np.arange(4, dtype=np.int32))):
+        grower = TreeGrower(made_of, terminals)
+        cutting = grower.seat()
+        cutting.desk.memory[2] = 0
+        for _ in grower.grow(cutting, control):
+            pass
+        grower.finish()
     whole, made = seat.solver.whole, forest(seat.solver, ends, 0)
     edges = edges_around(whole, made)
     assert edges is not None

@@ -151,8 +151,7 @@ def test_a_flow_that_ends_at_one_vertex_and_begins_at_another_is_none() -> None:
 
 def grown(network: Network, terminals: np.ndarray) -> CutTree:
     grower = TreeGrower(network, terminals)
-    seat = PairSolver.of(network, grower.kept).seat()
-    for _ in grower.grow(seat, Control()):
+    for _ in grower.grow(grower.seat(), Control()):
         pass
     return grower.finish()
 
@@ -191,7 +190,7 @@ def test_each_row_of_a_tree_is_a_minimum_cut_and_the_tree_holds_all_pairs(first:
 
 
 @pytest.mark.parametrize("first", range(0, cases(300), SEEDS_A_CASE))
-def test_what_hangs_on_one_vertex_is_peeled(first: int) -> None:
+def test_what_hangs_on_one_vertex_is_taken_out(first: int) -> None:
     """Random trees, some parts of which are gone, some edges parallel, unlimited or empty, and a few more edges."""
     for seed in range(first, first + SEEDS_A_CASE):
         rng, n = np.random.default_rng(seed), 9
@@ -215,7 +214,7 @@ def test_a_tree_of_a_tree_asks_for_no_cut(shape: str) -> None:
     capacity = rng.integers(1, 100, n - 1)
     network = Network(EdgeList(n, at.astype(np.int32), above.astype(np.int32), capacity, True))
     grower = TreeGrower(network, np.roll(np.arange(n, dtype=np.int32), 17))
-    assert grower.kept.tolist() == [n - 17]
+    assert len(grower.kept) == 1
     tree = grown(network, np.roll(np.arange(n, dtype=np.int32), 17))
     assert (np.bincount(tree.tail, tree.value) + np.bincount(tree.head, tree.value, n))[n - 1] == capacity[-1]
     assert np.sort(tree.value).tolist() == np.sort(capacity).tolist()
@@ -376,7 +375,7 @@ def test_a_cancel_stops_a_global_cut_and_a_tree() -> None:
         global_cut(network, control)
     terminals = np.arange(network.n_vertices, dtype=np.int32)
     grower = TreeGrower(network, terminals)
-    seat = PairSolver.of(network, grower.kept).seat()
+    seat = grower.seat()
     with pytest.raises(Cancelled):
         next(grower.grow(seat, control))
     assert len(list(grower.grow(seat, Control()))) < 100

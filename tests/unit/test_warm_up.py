@@ -132,10 +132,10 @@ for undirected in (False, True, np.array([True, False, True, False, True])):
             global_cut(network, Control())
             if undirected is True:
                 grower = TreeGrower(network, every[1:])
-                seat = PairSolver.of(network, grower.kept).seat()
-                list(grower.grow(seat, Control()))
+                list(grower.grow(grower.seat(), Control()))
                 grower.finish()
-                made = forest(seat.solver, grower.kept, 1)
+                seat = PairSolver.of(network, every).seat()
+                made = forest(seat.solver, every, 1)
                 around = edges_around(seat.solver.whole, made).around
                 flows = made.pairs[made.made[:1]]
                 contraction_failures(*seat.solver.whole, Slots(made.slot, made.up[:1], flows), around)

@@ -15,7 +15,6 @@ from gpu_engine.networks.network import Network
 from gpu_engine.networks.structure import present_of
 from gpu_engine.pairs.cut_tree import CutTree, TreeGrower, tree_nbytes
 from gpu_engine.pairs.global_cut import GlobalCut, global_cut, global_cut_nbytes
-from gpu_engine.pairs.solver import PairSolver
 from gpu_engine.text.counted import counted
 from gpu_engine.types import INFINITE, VertexArray
 from service.errors import ServiceError
@@ -132,8 +131,7 @@ def _terminals(network: Network, args: CutTreeArgs) -> VertexArray:
 def _grown(task: Task, network: Network, terminals: VertexArray) -> CutTree:
     """Row by row; a cancel stops it between two, and within a long one."""
     grower = TreeGrower(network, terminals)
-    seat = PairSolver.of(network, grower.kept).seat()
-    for row in grower.grow(seat, task.control):
+    for row in grower.grow(grower.seat(), task.control):
         task.row(row, len(terminals) - 1)
     task.row(len(terminals) - 1, len(terminals) - 1)
     return grower.finish()
