@@ -5,8 +5,8 @@ With one neighbour a vertex hangs on it. Let v have two, a by ``ca`` units and b
 of others it is a link of a and b by ``cb``: they have v on the side of a. Its own cut from a costs ``ca`` and the
 lesser of ``cb`` and what flows between a and b without it. Where that is ``cb``, v hangs on a. Else a and b are
 neighbours in the tree of the rest, or a cut between them would divide what lies on one side of the cut of a and b for
-less than it costs; and v comes between them. So of a network of treewidth 2, such as trees of rings, ladders, and rings that meet at any
-vertices, nothing is left to cut.
+less than it costs; and v comes between them. So of a network of treewidth 2, such as trees of rings, ladders, and rings
+that meet at two vertices, nothing is left to cut.
 
 Duffin, "Topology of series-parallel networks", Journal of Mathematical Analysis and Applications 10 (1965). Arnborg and
 Proskurowski, "Characterization and recognition of partial 3-trees", SIAM Journal on Algebraic and Discrete Methods 7
@@ -105,19 +105,19 @@ def without_others(
     while v >= 0:  # the way to what was the root is turned round
         following, amount = up[v], value[v]
         up[v], value[v] = above, units
-        v, above, units = int(following), v, amount
+        v, above, units = int(following), int(v), np.int64(amount)
     leader, links = np.arange(len(up)), np.flatnonzero(up >= 0)
     label = np.where(is_asked, np.arange(len(up)), NONE).astype(np.int32)
-    for v in links[np.argsort(-value[links])]:
-        one, other = find(leader, v), find(leader, up[v])
+    for x in links[np.argsort(-value[links])]:
+        one, other = find(leader, int(x)), find(leader, int(up[x]))
         if label[one] < 0 or label[other] < 0:
             label[other] = max(label[one], label[other])
             leader[one] = other
     head, amounts = np.full(len(up), NONE, np.int32), np.zeros(len(up), np.int64)
-    for v in links:
-        one, other = label[find(leader, v)], label[find(leader, up[v])]
-        if one != other:
-            head[one], amounts[one] = other, value[v]
+    for x in links:
+        node, above_it = label[find(leader, int(x))], label[find(leader, int(up[x]))]
+        if node != above_it:
+            head[node], amounts[node] = above_it, value[x]
     value[:] = amounts
     for v in range(len(up)):
         label[v] = label[find(leader, v)]

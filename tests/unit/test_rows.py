@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -112,6 +113,24 @@ def test_a_cancel_reaches_every_maker() -> None:
     with pytest.raises(Cancelled):
         run([waits, waits], 10, one, block_rows=1)
     thread.join()
+
+
+class DoneAtTheLook(Future[str]):
+    """Of which the block is made in the moment in which whoever waits for it has waited long enough."""
+
+    def result(self, timeout: float | None = None) -> str:
+        if not self.done():
+            self.set_result("made")
+            raise TimeoutError
+        return super().result(timeout)
+
+
+def test_a_block_that_is_made_at_the_moment_of_a_look_is_an_answer() -> None:
+    future = DoneAtTheLook()
+    late = threading.Timer(0.01, lambda: future.done() or future.set_result("made"))
+    late.start()
+    assert rows._result(future, Control(), []) == "made"
+    late.join()
 
 
 def test_what_one_maker_raises_ends_all() -> None:

@@ -7,7 +7,7 @@ A maker writes the rows it is told to, each as a line of JSON. What is wrong wit
 import queue
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -208,12 +208,8 @@ def side_by_side(
 
 def _result(future: "Future[Made]", control: Control, own: Sequence[Control]) -> Made:
     """What a block has come to; a cancel of the whole is passed on to all that are made. Raises `Cancelled`."""
-    while True:
-        try:
-            return future.result(LOOK_S)
-        except TimeoutError:
-            if future.done():
-                raise
-            if control.cancelled:
-                for its_control in own:
-                    its_control.cancel()
+    while not wait([future], LOOK_S).done:
+        if control.cancelled:
+            for its_control in own:
+                its_control.cancel()
+    return future.result()
