@@ -90,17 +90,21 @@ def lies_there(
 
 @njit(cache=True, nogil=True)
 def spans(up: VertexArray, order: VertexArray) -> tuple[VertexArray, VertexArray]:
-    """int32[k] each: numbers of the slots so that those below y are from ``begins[y]`` up to ``ends[y]``."""
+    """int32[k] each: numbers of the slots, of one tree or several, so that those below y are from ``begins[y]`` up to
+    ``ends[y]``."""
     k = len(up)
     size, begins, ends = np.ones(k, np.int32), np.zeros(k, np.int32), np.zeros(k, np.int32)
     for y in order:
         if up[y] >= 0:
             size[up[y]] += size[y]
-    free = np.ones(k, np.int32)
+    free, used = np.ones(k, np.int32), 0
     for i in range(k - 1, -1, -1):
         y = order[i]
         if up[y] >= 0:
             begins[y] = begins[up[y]] + free[up[y]]
             free[up[y]] += size[y]
+        else:
+            begins[y] = used
+            used += size[y]
         ends[y] = begins[y] + size[y]
     return begins, ends

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from gpu_engine.closures.domains import residual_arcs
 from gpu_engine.cpu.bottlenecks import components
 from gpu_engine.cpu.cuts import BETWEEN
 from gpu_engine.engine import Control
@@ -28,14 +29,12 @@ LEVEL_BYTES_VERTEX = 40
 
 def levels(network: Network, terminals: Terminals, flow: UnitArray, control: Control) -> Iterator[VertexArray]:
     """int32[n] each, from 0 on, of a maximum flow int64[m]. O(n + m). Raises `Cancelled`."""
-    rows = np.flatnonzero(network.edge_arc >= 0)
-    residual, net = network.arc_capacity(), np.zeros(network.n_arcs, np.int64)
     arcs = network.row_offsets, network.head
     if len(terminals.sources) == len(terminals.sinks) == 1:
-        is_open = (residual > 0) | (residual[network.reverse_arc] > 0)
+        capacity = network.arc_capacity()
+        is_open = (capacity > 0) | (capacity[network.reverse_arc] > 0)
         yield between(*arcs, is_open, int(terminals.sources[0]), int(terminals.sinks[0]))
-    np.add.at(net, network.edge_arc[rows], flow[rows])
-    residual += net[network.reverse_arc] - net
+    residual = residual_arcs(network, flow)
     everywhere = np.full(network.n_vertices, BETWEEN, np.int8)
     found = components(*arcs, residual, everywhere, control.slots)
     if control.cancelled:

@@ -10,13 +10,16 @@ from fractions import Fraction
 
 import numpy as np
 
+from gpu_engine.checks.chains import closed_alike
 from gpu_engine.checks.circulations import prove_circulation
 from gpu_engine.checks.contractions import Slots, contraction_failures
 from gpu_engine.checks.costs import prove_cheapest
+from gpu_engine.checks.domains import Closures, Trees, closures_cost_the_most
 from gpu_engine.checks.flows import prove_flow, prove_paths
 from gpu_engine.checks.partitions import prove_partition
 from gpu_engine.checks.throughput import prove_throughput
 from gpu_engine.circulations.solver import find_circulation
+from gpu_engine.closures.domains import domains
 from gpu_engine.closures.nested import levels
 from gpu_engine.engine import Control, Engine, FlowState
 from gpu_engine.footprint import unlimited
@@ -203,8 +206,12 @@ def _wider(network: Network, open_engine: OpenEngine) -> None:
     Prober.of(engine, state, ends, Scaled(rows), solve)(Fraction(1, 2))
     candidates = Candidates(rows, np.array([1, 2]), np.array([INFINITE, 1]))
     cheapest_expansion(network, ends, candidates, value, 1, flow=engine.flow(state, acyclic=False))
-    for _ in levels(network, ends, engine.flow(state, acyclic=True), Control()):
-        pass
+    flow = engine.flow(state, acyclic=True)
+    level = list(levels(network, ends, flow, Control()))[-1]
+    closures = Closures(np.arange(2), rows[:1], flow[rows[:1]])
+    for parent in domains(network, flow, level, Control()):
+        closures_cost_the_most(network, ends, level, Trees(parent, True), flow, value, closures)
+    closed_alike(network, ends)
     engine.close(state)
 
 

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from gpu_engine.checks.domains import Closures, Trees, closures_cost_the_most
 from gpu_engine.checks.levels import cost_all_they_carry
+from gpu_engine.closures.domains import domains
 from gpu_engine.closures.nested import levels
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import Control
@@ -54,7 +56,7 @@ def certain(candidates: Candidates, network: Network, terminals: Terminals, flow
 @pytest.mark.parametrize("chained", [False, True])
 @pytest.mark.parametrize("first", range(0, cases(600), SEEDS_A_CASE))
 def test_what_is_shown_is_so(first: int, chained: bool) -> None:
-    shown = 0
+    shown = paired = 0
     for seed in range(first, first + SEEDS_A_CASE):
         rng = np.random.default_rng(seed)
         edges = chain_like(rng) if chained else random_network(seed)
@@ -76,6 +78,13 @@ def test_what_is_shown_is_so(first: int, chained: bool) -> None:
             VertexCandidates.single_vertices(network, np.arange(edges.n_vertices, dtype=np.int32), lambda _: None),
         ):
             most = candidates.carried(network, flow, value)
+            alike, costs = candidates.alike(network, terminals), dict[int, int]()
+            for i in np.flatnonzero(alike >= 0).tolist():
+                capacity = np.array(edges.effective)
+                capacity[candidates.edges(i)] = 0
+                cost = maximum_flow(edges, capacity, terminals)
+                assert costs.setdefault(int(alike[i]), cost) == cost, f"seed {seed} {type(candidates)} {i}"
+                paired += list(alike).count(alike[i]) > 1
             for i in np.flatnonzero(certain(candidates, network, terminals, flow, value)).tolist():
                 capacity = np.array(edges.effective)
                 capacity[candidates.edges(i)] = 0
@@ -84,23 +93,28 @@ def test_what_is_shown_is_so(first: int, chained: bool) -> None:
                 )
                 shown += most[i] > 0
     assert shown > SEEDS_A_CASE
+    assert paired > SEEDS_A_CASE
 
 
-@pytest.mark.parametrize("shape", ["path", "comb", "ring"])
+@pytest.mark.parametrize("shape", ["path", "comb", "ring", "uneven ring", "double ring"])
 def test_chains_need_no_tries(shape: str) -> None:
     k, rng = 500, np.random.default_rng(4)
     spine, tooth = np.arange(k - 1), np.arange(k)
     tail = spine if shape == "path" else np.concatenate([spine, tooth if shape == "comb" else [k - 1]])
     head = spine + 1 if shape == "path" else np.concatenate([spine + 1, k + tooth if shape == "comb" else [0]])
     capacity = np.full(len(tail), 7) if shape == "ring" else rng.integers(1, 100, len(tail))
+    if shape == "double ring":
+        tail, head = np.tile(tail, 2), np.tile(head, 2)
+        capacity = rng.integers(1, 100, len(tail))
     n = int(head.max()) + 1
     network = Network(EdgeList(n, tail.astype(np.int32), head.astype(np.int32), capacity, True))
     terminals = Terminals.of([0], [k // 2])
     engine = CpuEngine(network)
     state = engine.open(terminals)
     value, flow = engine.solve(state).value, engine.flow(state, acyclic=True)
+    single = Candidates.single(np.arange(len(tail)))  # in a double ring flow goes by the other edge of a pair
     for candidates in (
-        Candidates.single(np.arange(len(tail))),
+        *([] if shape == "double ring" else [single]),
         VertexCandidates.all_but(network, terminals, lambda _: None),
     ):
         carries = candidates.carried(network, flow, value) > 0
@@ -120,8 +134,26 @@ def test_a_false_order_shows_nothing() -> None:
     assert found.tolist() == [True, True, True, False]
 
 
+def test_a_false_tree_shows_nothing() -> None:
+    """Trees on levels are only a hint as well."""
+    edges = EdgeList(4, np.array([0, 0, 1, 2]), np.array([1, 2, 3, 3]), np.array([3, 5, 9, 5]), False)
+    network, terminals, flow = Network(edges), Terminals.of([0], [3]), np.array([3, 5, 3, 5])
+    offsets, most, shown = np.arange(5), np.array([3, 5, 3, 5]), 0
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        level = rng.integers(0, int(rng.choice([1, 2, 4])), 4).astype(np.int32)
+        parent = np.array([rng.integers(-1, 4) for _ in range(4)], np.int32)
+        about = network, terminals, level, Trees(parent, bool(seed % 2)), flow, 8
+        assert not closures_cost_the_most(*about, Closures(offsets, np.arange(4), most - 1)).any()
+        assert not closures_cost_the_most(*about, Closures(offsets, np.arange(4), most + 1)).any()
+        shown += int(closures_cost_the_most(*about, Closures(offsets, np.arange(4), most)).sum())
+    assert shown > 20
+
+
 def test_a_cancel_ends_the_search_for_cuts() -> None:
     network, control = Network(EdgeList(2, np.array([0]), np.array([1]), np.array([3]), False)), Control()
     control.cancel()
     with pytest.raises(Cancelled):
         list(levels(network, Terminals.of([0], [1]), np.array([3]), control))
+    with pytest.raises(Cancelled):
+        list(domains(network, np.array([3]), np.zeros(2, np.int32), control))

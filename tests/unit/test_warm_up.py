@@ -13,6 +13,9 @@ import gpu_engine
 from dataclasses import replace
 from gpu_engine.networks.bipartite import one_each
 from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.checks.chains import closed_alike
+from gpu_engine.checks.domains import Closures, Trees, closures_cost_the_most
+from gpu_engine.closures.domains import domains
 from gpu_engine.closures.nested import levels
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.cpu.cycles import cancel_cycles
@@ -122,7 +125,13 @@ for undirected in (False, True, np.array([True, False, True, False, True])):
             prober = Prober.of(engine, fixed, fixed.terminals, Scaled(np.array([0, 2])), solve)
             assert prober(Fraction(1, 3)).value >= 0
             for state in states:
-                list(levels(network, state.terminals, engine.flow(state, acyclic=True), Control()))
+                flow = engine.flow(state, acyclic=True)
+                order = list(levels(network, state.terminals, flow, Control()))[-1]
+                closures = Closures(np.arange(5), np.arange(4), np.abs(flow[:4]))
+                for parent in domains(network, flow, order, Control()):
+                    trees = Trees(parent, False)
+                    closures_cost_the_most(network, state.terminals, order, trees, flow, value, closures)
+                closed_alike(network, state.terminals)
             wider = Candidates(np.array([1, 3]), np.array([1, 2]), np.array([INFINITE, 5]))
             with suppress(Infeasible):
                 cheapest_expansion(network, fixed.terminals, wider, value, 1, flow=engine.flow(fixed, acyclic=False))

@@ -9,7 +9,10 @@ from typing import Final, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_engine.checks.chains import closed_alike
+from gpu_engine.checks.domains import Closures, Trees, closures_cost_the_most
 from gpu_engine.checks.levels import cost_all_they_carry
+from gpu_engine.closures.domains import ARC_BYTES, VERTEX_BYTES, domains
 from gpu_engine.closures.nested import LEVEL_BYTES_ARC, LEVEL_BYTES_VERTEX, levels
 from gpu_engine.engine import Control
 from gpu_engine.networks.network import Network
@@ -90,15 +93,40 @@ class Candidates:
     ) -> BoolArray:
         """bool[k]: which are shown to cost ``most`` of the flow int64[m] of this value, without being tried. Takes
         `certain_nbytes`. Raises `Cancelled`."""
-        shown = np.zeros(len(self), np.bool_)
+        shown, level = np.zeros(len(self), np.bool_), np.zeros(network.n_vertices, np.int32)
         for level in levels(network, terminals, flow, control):
             shown |= cost_all_they_carry(network, terminals, level, flow, value, self.offsets, self.rows, most)
+        owner, amounts = (
+            np.repeat(np.arange(len(self)), np.diff(self.offsets)),
+            np.minimum(np.abs(flow[self.rows]), value),
+        )
+        closures = Closures(self.offsets, self.rows, most)
+        single = Closures(np.arange(len(self.rows) + 1), self.rows, amounts)
+        for parent, holds_sinks in zip(domains(network, flow, level, control), (True, False), strict=True):
+            trees = Trees(parent, holds_sinks)
+            about = network, terminals, level, trees, flow, value
+            alone = closures_cost_the_most(*about, single)
+            shown[owner[alone & (amounts >= most[owner])]] = True  # who closes more besides loses no less, and no more
+            if len(self.rows) > len(self):
+                shown |= closures_cost_the_most(*about, closures)
         return shown
+
+    def alike(self, network: Network, terminals: Terminals) -> Indices:
+        """int64[k]: equal, from 0 to m, for candidates that are known to come to the same; -1 for all others. O(m)."""
+        chain, count = closed_alike(network, terminals), len(self)
+        owner = np.repeat(np.arange(count), np.diff(self.offsets))
+        of_row = chain[self.rows]
+        owner, of_row = owner[of_row >= 0], of_row[of_row >= 0]
+        least, most = np.full(count, network.n_edges), np.full(count, -1)
+        np.minimum.at(least, owner, of_row)
+        np.maximum.at(most, owner, of_row)
+        return np.where(least == most, least, -1)
 
 
 def certain_nbytes(network: Network, candidates: Candidates) -> int:
     """At most what `Candidates.certain` takes."""
     own = LEVEL_BYTES_ARC * network.n_arcs + LEVEL_BYTES_VERTEX * network.n_vertices
+    own += ARC_BYTES * network.n_arcs + VERTEX_BYTES * network.n_vertices
     return own + CROSSING_BYTES * (network.n_edges + len(candidates.rows) + len(candidates))
 
 

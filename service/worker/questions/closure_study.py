@@ -76,8 +76,9 @@ class ClosureStudy:
             flow = self._flow(graph, solved, task.control)
             ranking = Ranking(base.report.value, candidates.carried(graph.network, flow, base.report.value), args.most)
             certain = self._certain(graph, solved, candidates, ranking, flow, task.control)
+            alike = candidates.alike(graph.network, terminals)
             supposed = self._supposer.suppose(stack, task, graph, solved, more, trials=True)
-            study = Study(self._solver, supposed, terminals, base, candidates, ranking, certain, args.strings)
+            study = Study(self._solver, supposed, terminals, base, candidates, ranking, certain, alike, args.strings)
             used_s = time.perf_counter() - began
             return Rest(partial(self._studied, task, study, args, answers.about(graph), used_s), stack.pop_all().close)
 
@@ -158,8 +159,12 @@ class Study:
     ranking: Ranking
     certain: BoolArray
     """bool[k]: which candidates are known to cost the most that they can."""
+    alike: Indices
+    """int64[k]: equal for candidates that come to the same, of which one is tried; -1 for all others."""
     strings: bool
     """Whether amounts are decimal strings."""
+    _tried: dict[int, tuple[int, int, bool]] = field(default_factory=dict)
+    """What one of those that are alike has come to, what was done for it, and whether everything was looked at."""
     _done: bool = False
     _texts: dict[tuple[int, int, bool], str] = field(default_factory=dict)
     """What a row says beside what it closes; most say the same."""
@@ -189,6 +194,12 @@ class Study:
             return None
         value, done = self.ranking.base - self.ranking.most[chosen], np.full(len(chosen), WARM, np.int8)
         complete, left = np.zeros(len(chosen), np.bool_), ~self.certain[chosen]
+        grouped = np.flatnonzero(left & (self.alike[chosen] >= 0)).tolist()
+        groups, here = self.alike[chosen].tolist(), set[int]()
+        for i in grouped:
+            left[i] = groups[i] not in self._tried and groups[i] not in here
+            here.add(groups[i])
+        new = set(np.flatnonzero(left).tolist())
         if trials is not None and left.any():
             some = np.flatnonzero(left)
             tried = trials.run(self.candidates.closing(chosen[some]), control)
@@ -197,6 +208,11 @@ class Study:
             answer = self._closed(int(chosen[i]), control)
             value[i], complete[i] = answer.report.value, answer.certificate.complete
             done[i] = next(mark for mark, mode in MODES.items() if mode == answer.report.mode.value)
+        for i in grouped:
+            if i in new:
+                self._tried[groups[i]] = int(value[i]), int(done[i]), bool(complete[i])
+            else:
+                value[i], done[i], complete[i] = self._tried[groups[i]]
         return chosen, value, done, complete
 
     def _closed(self, candidate: int, control: Control) -> Answer:
