@@ -2,6 +2,8 @@
 # ARGS is passed on:  make test ARGS='-k cut'   make serve ARGS='--port 9000'
 .DEFAULT_GOAL := help
 .PHONY: help demo check test docs typescript faults mutants serve bench fuzz attacks rehearsal cluster audit lint format lock
+# What these two name belongs to other programs: .venv has all that is needed.
+unexport PYTHONHOME PYTHONPATH
 CASES := 10000
 SEEDS := 0:1000
 BIN := .venv/bin

@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 level=${1:?run, dev or all}
 pins=requirements/$level.txt
 log=.venv/pip.log
+export PIP_USER=0 # settings of pip may say `user`, which no virtual environment allows
 
 say() {
     echo "headrace: $*" >&2

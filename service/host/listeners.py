@@ -1,5 +1,6 @@
 """The port of `headrace serve`: bound before anything is started, so that no restart of a process loses it."""
 
+import errno
 import ipaddress
 import socket
 from collections.abc import Iterator, Sequence
@@ -42,7 +43,8 @@ def _bound(host: str, port: int, *, shared: bool) -> socket.socket:
         listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
-        raise CannotServe(f"cannot listen on {host}:{port}: {error.strerror}; choose another --port") from None
+        other = "--host" if error.errno == errno.EADDRNOTAVAIL else "--port"
+        raise CannotServe(f"cannot listen on {host}:{port}: {error.strerror}; choose another {other}") from None
     return listener
 
 

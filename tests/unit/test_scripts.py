@@ -234,6 +234,23 @@ def test_an_environment_of_a_python_that_will_not_do(again: Callable[..., str], 
         check.write_text(text)
 
 
+def test_settings_of_pip_that_no_environment_allows(made: Path, tmp_path: Path) -> None:
+    settings = tmp_path / "pip.conf"
+    settings.write_text("[install]\nuser = true\n")
+    shutil.rmtree(made / ".venv")
+    result = run(made / "scripts" / "venv.sh", "run", PIP_FIND_LINKS=made.as_uri(), PIP_CONFIG_FILE=str(settings))
+    assert result.returncode == 0, result.stderr
+
+
+def test_modules_of_other_programs_are_not_taken() -> None:
+    others = {"PYTHONPATH": "a", "PYTHONHOME": "b", "PYTHONUTF8": "1"}
+    command = ["make", "--no-print-directory", "--eval=said: ; @env", "said"]
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | others, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    seen = {line.partition("=")[0] for line in done.stdout.splitlines()}
+    assert others.keys() & seen == {"PYTHONUTF8"}
+
+
 def test_a_broken_environment_is_made_again(made: Path) -> None:
     python = made / ".venv" / "bin" / "python"
     python.unlink()

@@ -97,6 +97,16 @@ def test_several_sockets_of_one_port_that_no_other_service_joins() -> None:
         pass
 
 
+def test_what_to_choose_instead_is_said() -> None:
+    """An address of no machine, and a port that is taken."""
+    with pytest.raises(CannotServe, match="choose another --host"), listening("192.0.2.1", 0, 1):
+        pass
+    with listening("127.0.0.1", 0, 1) as (taken,):
+        port = taken.getsockname()[1]
+        with pytest.raises(CannotServe, match="choose another --port"), listening("127.0.0.1", port, 1):
+            pass
+
+
 @pytest.mark.parametrize(("cores", "wanted", "n"), [(2, None, 1), (16, None, 4), (99, None, 8), (2, 3, 3), (99, 1, 1)])
 def test_how_many(monkeypatch: pytest.MonkeyPatch, cores: int, wanted: int | None, n: int) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(cores))
