@@ -81,6 +81,14 @@ def test_floats_travel_as_npz(capacity: Any) -> None:
     assert as_npz(body)["capacity"] == [3, 2.5, math.inf]
 
 
+def test_npz_has_the_columns_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of NumPy 2.0 takes each keyword for the name of an array."""
+    written: list[set[str]] = []
+    monkeypatch.setattr(np, "savez", lambda _, **arrays: written.append({*arrays}))
+    graph_body(None, {"tail": [0], "head": [1], "capacity": [2]})
+    assert written == [{"tail", "head", "capacity", "n_vertices"}]
+
+
 def test_decimals_and_rounding_stand_beside_any_body(tmp_path: Path) -> None:
     (tmp_path / "a.csv").touch()
     options: GraphColumns = {"decimals": 6, "rounding": "nearest"}
@@ -152,7 +160,7 @@ def test_networkx_nodes_of_other_kinds_go_by_their_text() -> None:
     assert fields["vertex_labels"] == ["(0, 0)", "(0, 1)"]
     assert fields["source"] == "(0, 0)"
     graph = nx.DiGraph([("1", 1)])
-    with pytest.raises(InvalidInput, match="same str"):
+    with pytest.raises(InvalidInput, match="the nodes '1' and 1 have the same str"):
         graph_body(graph, {})
 
 
@@ -294,6 +302,19 @@ def test_what_is_no_graph(tmp_path: Path) -> None:
     ):
         with pytest.raises(InvalidInput):
             graph_body(graph, columns)  # type: ignore[arg-type]
+
+
+def test_a_table_that_has_not_been_computed_is_no_graph() -> None:
+    """As a LazyFrame of Polars."""
+
+    class LazyFrame(Table):
+        def collect(self) -> Table:
+            return Table(self)
+
+    lazy = LazyFrame({name: Series([0]) for name in ("tail", "head", "capacity")})
+    with pytest.raises(InvalidInput, match=r"LazyFrame has not been computed; send the table of its collect\(\)"):
+        graph_body(lazy, {})
+    assert as_npz(graph_body(lazy.collect(), {}))["tail"] == [0]
 
 
 def test_nodes_that_are_integers_of_numpy_are_integers() -> None:

@@ -139,7 +139,7 @@ def _columns_body(columns: GraphColumns) -> Body:
     if indexed and all(_fits_npz(name, value) for name, value in arrays.items()):
         buffer = io.BytesIO()
         members: dict[str, Any] = {name: np.asarray(value) for name, value in arrays.items()}
-        np.savez(buffer, allow_pickle=False, **members)
+        np.savez(buffer, **members)  # none of which is of objects; NumPy 2.0 knows no allow_pickle
         return Body(MEDIA_TYPES[".npz"], buffer.getvalue())
     for name, value in arrays.items():
         refuse_missing(value, name)

@@ -115,6 +115,8 @@ def columns_of(graph: object, columns: GraphColumns) -> GraphColumns:
         return _of_igraph(graph, columns)
     if hasattr(graph, "tocoo"):
         return _of_matrix(graph.tocoo(), columns)
+    if callable(getattr(type(graph), "collect", None)):  # a LazyFrame, say, which has names and no values
+        raise InvalidInput(f"no graph: a {type(graph).__name__} has not been computed; send the table of its collect()")
     described = getattr(graph, "columns", None)
     if isinstance(described, dict):  # a `Grid`
         _refuse_own("a Grid", columns, described, ("tail", "head", "capacity", "n_vertices", "undirected"))
@@ -142,7 +144,7 @@ def _of_networkx(graph: Any, columns: GraphColumns) -> GraphColumns:
     as_label: Callable[[Any], Vertex] = int if are_whole else str
     name = {node: as_label(node) for node in nodes}
     if len(set(name.values())) != len(nodes):
-        raise InvalidInput("two nodes have the same str(); they become vertex labels")
+        raise InvalidInput(f"{_alike(name)} have the same str(), by which nodes are called unless all are integers")
     edges = list(graph.edges(data=True))
     if edges and not any(attribute in data for _, _, data in edges):
         raise InvalidInput(f"no edge has the attribute {attribute!r}: {_others(edges)}")
@@ -172,6 +174,16 @@ def _of_networkx(graph: Any, columns: GraphColumns) -> GraphColumns:
         if columns.get(terminal) is not None:
             merged[terminal] = name.get(columns[terminal], columns[terminal])
     return merged
+
+
+def _alike(name: Mapping[Any, Vertex]) -> str:
+    """The first two nodes of one name."""
+    first: dict[Vertex, Any] = {}
+    return next(
+        f"the nodes {first[text]!r} and {node!r}"
+        for node, text in name.items()
+        if first.setdefault(text, node) is not node
+    )
 
 
 def _of_igraph(graph: Any, columns: GraphColumns) -> GraphColumns:
