@@ -105,6 +105,7 @@ def test_a_day_of_an_operator(walk: Walk) -> None:
     what_strangers_have_named_is_text_and_exact(walk)
     integers_that_scripts_round_name_vertices(walk)
     names_are_found_by_a_part_and_drawn_whole(walk)
+    a_graph_without_edges_says_so_and_a_name_that_is_cut_shows_it(walk)
     no_page_is_a_dead_end(walk)
     it_fits_a_phone(walk)
     its_texts_are_readable(walk)
@@ -322,6 +323,23 @@ def names_are_found_by_a_part_and_drawn_whole(walk: Walk) -> None:
     walk.page.shows("Drag, scroll or use the arrow keys")
     shown = "import('/console/assets/dom.js').then((dom) => [0.004, 4.26].map(dom.milliseconds))"
     assert walk.page.js(shown) == ["under 0.1 ms", "4.3 ms"]
+
+
+def a_graph_without_edges_says_so_and_a_name_that_is_cut_shows_it(walk: Walk) -> None:
+    with Client(walk.url, api_key=walk.admin) as client:
+        client.put_graph("bare", tail=[], head=[], capacity=[], n_vertices=1)
+        client.put_graph("long", tail=["🚗" * 24], head=["🚗" * 25], capacity=[1])
+    walk.open("/console/graphs/bare")
+    walk.page.shows("There is nothing to draw: the graph has no edges.")
+    walk.open("/console/graphs/long")
+    walk.page.shows("In layers from the source")
+    walk.page.js(
+        "(() => { window.drawn = [];"
+        " CanvasRenderingContext2D.prototype.fillText = (text) => window.drawn.push(text); })()"
+    )
+    walk.page.press_button("Show all")
+    walk.page.until("window.drawn.length > 1")
+    assert set(walk.page.js("window.drawn")) == {"🚗" * 24, "🚗" * 23 + "…"}
 
 
 def no_page_is_a_dead_end(walk: Walk) -> None:

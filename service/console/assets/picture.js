@@ -7,6 +7,7 @@ import { CLOSED, CUT, NetworkMap, PART } from "./map.js";
 import { readNetwork } from "./network.js";
 
 const LANES_UP_TO = 20000;
+const LABEL_LETTERS = 24;
 const LEGEND = [["idle", "no flow", 2], ["f1", "a little", 3], ["f3", "more", 4], ["f4", "full", 5], ["cut", "minimum cut", 6], ["closed", "closed", 3]];
 const BETWEEN = [["cut", "between parts", 6], ["closed", "closed", 3]];
 const SVG = "http://www.w3.org/2000/svg";
@@ -57,7 +58,10 @@ export class Picture {
   // Coordinates where the graph has them; a layout where it is small; else what lies around its cut.
   place() {
     const net = this.page.network;
-    const label = (v) => String(net.vertices[v]).slice(0, 24);
+    const label = (v) => {
+      const letters = Array.from(String(net.vertices[v])); // no emoji is cut in two
+      return letters.length > LABEL_LETTERS ? `${letters.slice(0, LABEL_LETTERS - 1).join("")}…` : letters.join("");
+    };
     const all = () => Array.from({ length: net.m }, (_, row) => row);
     let placed = null;
     if (net.x) {
@@ -82,6 +86,7 @@ export class Picture {
     } else {
       this.kind = `${number(net.m)} edges without coordinates: solve, and what lies around the minimum cut is drawn.`;
     }
+    if (!net.m) this.kind = "There is nothing to draw: the graph has no edges.";
     this.canvas.setAttribute("aria-label", `Network ${this.page.name}. ${this.kind} The table of edges below has the same.`);
   }
 
@@ -122,7 +127,8 @@ export class Picture {
 
   say() {
     const picking = this.picking && `Click a vertex to be the ${this.picking.role}, or press Escape.`;
-    this.note.textContent = picking || `${this.kind} Drag, scroll or use the arrow keys, + and −; click an edge.`;
+    const help = this.page.network.m ? " Drag, scroll or use the arrow keys, + and −; click an edge." : "";
+    this.note.textContent = picking || this.kind + help;
   }
 
   showTerminals() {
