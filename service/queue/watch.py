@@ -24,7 +24,6 @@ class Watch:
     def __init__(self, client: redis.asyncio.Redis, keys: Keys) -> None:
         self._redis: Any = client
         self._keys = keys
-        self._asked_of_each = keys.lease, keys.commands, keys.waiting
         self._ready: list[str] = []
         """Names of the workers that were ready when a probe asked last: their leases are asked for with the reports."""
 
@@ -32,13 +31,14 @@ class Watch:
         """All workers ever seen and not replaced, by name."""
         try:
             reports = await self._reports()
+            asked: list[str] = []
             async with self._redis.pipeline(transaction=False) as pipe:
                 for report in reports:
-                    pipe.exists(self._keys.lease(report.name))
-                    pipe.xlen(self._keys.commands(report.name))
-                    oldest_waiting(pipe, self._keys, report.name)
+                    lease, commands = self._keys.lease(report.name), self._keys.commands(report.name)
+                    pipe.exists(lease)
+                    pipe.xlen(commands)
+                    asked += [lease, commands, oldest_waiting(pipe, self._keys, report.name)]
                 pipe.hkeys(self._keys.draining)
-                asked = [read(report.name) for report in reports for read in self._asked_of_each]
                 answers = each(await pipe.execute(raise_on_error=False), [*asked, self._keys.draining])
                 draining = answers.pop() or ()
         except AWAY as error:

@@ -230,6 +230,8 @@ print("not reached:", *cold)
 OF_A_DEVICE = {
     "gpu_engine.networks.links.swap_capacity",
     "gpu_engine.checks.reductions.is_reduction",
+    "gpu_engine.partition.batch._keys",
+    "gpu_engine.partition.batch._rows",
     "gpu_engine.partition.survey._changed_weights",
 }
 """Called by device engines alone, which have a start of their own."""

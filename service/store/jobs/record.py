@@ -197,9 +197,12 @@ def waiting_jobs(keys: Keys, worker: str, count: int) -> Read:
     return ("ZRANGE", keys.waiting(worker), "0", str(count - 1))
 
 
-def oldest_waiting(pipe: Any, keys: Keys, worker: str) -> None:
-    """Ask, on a pipeline, for the first job that waits for a worker, and when it was created."""
-    pipe.zrange(keys.waiting(worker), 0, 0, withscores=True)
+def oldest_waiting(pipe: Any, keys: Keys, worker: str) -> str:
+    """Ask, on a pipeline, for the first job that waits for a worker, and when it was created. Returns the key that is
+    asked."""
+    key = keys.waiting(worker)
+    pipe.zrange(key, 0, 0, withscores=True)
+    return key
 
 
 def _at(seconds: bytes | None) -> datetime | None:
