@@ -82,15 +82,10 @@ def leaves_first(parent: VertexArray, terminals: VertexArray) -> VertexArray:
 
 
 @njit(cache=True, nogil=True)
-def subtree_cuts(
-    parent: VertexArray, order: VertexArray, tail: VertexArray, head: VertexArray, capacity: UnitArray
-) -> tuple[UnitArray, UnitArray]:
-    """int64[n] each: the finite capacity that leaves each subtree, and how many unlimited edges do.
-
-    Ways to the root are climbed by heavy paths: O(log n) steps an edge.
-    """
+def heavy_paths(parent: VertexArray, order: VertexArray) -> tuple[VertexArray, VertexArray]:
+    """int32[n] each, of trees whose vertices come in ``order``, leaves first: the top of each vertex's path, which goes
+    on to the child with the most vertices below it, and its depth. A way to the root meets O(log n) paths."""
     n = len(parent)
-    cut, limitless = np.zeros(n, np.int64), np.zeros(n, np.int64)
     size, heavy = np.ones(n, np.int32), np.full(n, -1, np.int32)
     top, depth = np.arange(n).astype(np.int32), np.zeros(n, np.int32)
     for v in order:
@@ -105,6 +100,20 @@ def subtree_cuts(
         if p >= 0:
             depth[v] = depth[p] + 1
             top[v] = top[p] if heavy[p] == v else v
+    return top, depth
+
+
+@njit(cache=True, nogil=True)
+def subtree_cuts(
+    parent: VertexArray, order: VertexArray, tail: VertexArray, head: VertexArray, capacity: UnitArray
+) -> tuple[UnitArray, UnitArray]:
+    """int64[n] each: the finite capacity that leaves each subtree, and how many unlimited edges do.
+
+    Ways to the root are climbed by heavy paths: O(log n) steps an edge.
+    """
+    n = len(parent)
+    cut, limitless = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    top, depth = heavy_paths(parent, order)
     for e in range(len(tail)):
         u, w = tail[e], head[e]
         meet, other = u, w

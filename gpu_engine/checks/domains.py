@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from gpu_engine.checks.contractions import spans
-from gpu_engine.checks.cut_trees import leaves_first
+from gpu_engine.checks.cut_trees import heavy_paths, leaves_first
 from gpu_engine.checks.levels import Paid, paid_by_levels
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
@@ -123,21 +123,7 @@ def sum_up(parent: VertexArray, order: VertexArray, sums: UnitArray) -> None:
 @njit(cache=True, nogil=True)
 def meeting(parent: VertexArray, order: VertexArray, one: UnitArray, other: UnitArray) -> UnitArray:
     """int64[k]: where the ways from two vertices to the root meet, -1 in two trees; by heavy paths, O(log n) each."""
-    n = len(parent)
-    size, heavy = np.ones(n, np.int32), np.full(n, -1, np.int32)
-    top, depth = np.arange(n).astype(np.int32), np.zeros(n, np.int32)
-    for v in order:
-        p = parent[v]
-        if p >= 0:
-            size[p] += size[v]
-            if heavy[p] < 0 or size[v] > size[heavy[p]]:
-                heavy[p] = v
-    for i in range(n - 1, -1, -1):
-        v = order[i]
-        p = parent[v]
-        if p >= 0:
-            depth[v] = depth[p] + 1
-            top[v] = top[p] if heavy[p] == v else v
+    top, depth = heavy_paths(parent, order)
     found = np.empty(len(one), np.int64)
     for e in range(len(one)):
         u, w = one[e], other[e]

@@ -157,6 +157,13 @@ class Links(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
+def _wait(waiting: VertexArray, count: UnitArray, v: int, is_node: bool) -> None:
+    row = 1 if is_node else 0
+    waiting[row, count[row]] = v
+    count[row] += 1
+
+
+@njit(cache=True, nogil=True)
 def _shrunk(
     whole: Whole, stands_for: VertexArray, is_node: BoolArray
 ) -> tuple[
@@ -172,22 +179,13 @@ def _shrunk(
     gone, k = np.zeros(n, np.bool_), 0
     vertex, near, far = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
     near_units, far_units = np.empty(n, np.int64), np.empty(n, np.int64)
-    others, nodes = np.empty(3 * n, np.int32), np.empty(3 * n, np.int32)  # who waits to be looked at
-    n_others, n_nodes = 0, 0
+    waiting, count = np.empty((2, 3 * n), np.int32), np.zeros(2, np.int64)  # to be looked at, nodes in the second row
     for v in range(n):
-        if is_node[v]:
-            nodes[n_nodes] = v
-            n_nodes += 1
-        else:
-            others[n_others] = v
-            n_others += 1
-    while n_others + n_nodes > 0:
-        if n_others > 0:
-            n_others -= 1
-            v = others[n_others]
-        else:
-            n_nodes -= 1
-            v = nodes[n_nodes]
+        _wait(waiting, count, v, is_node[v])
+    while count.sum() > 0:
+        last = 0 if count[0] > 0 else 1
+        count[last] -= 1
+        v = waiting[last, count[last]]
         if gone[v] or not 0 < links.degree[v] <= FEW:
             continue
         one, other = _neighbours(links, v)
@@ -212,12 +210,7 @@ def _shrunk(
         for side in range(2):
             w = a if side == 0 else b
             if w >= 0 and links.degree[w] <= FEW:
-                if is_node[w]:
-                    nodes[n_nodes] = w
-                    n_nodes += 1
-                else:
-                    others[n_others] = w
-                    n_others += 1
+                _wait(waiting, count, w, is_node[w])
     left = np.flatnonzero(links.units[: links.made[0]] > 0)
     columns = vertex[:k].copy(), near[:k].copy(), far[:k].copy(), near_units[:k].copy(), far_units[:k].copy()
     return columns, gone, links.ends[left, 0].copy(), links.ends[left, 1].copy(), links.units[left]
