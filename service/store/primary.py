@@ -88,7 +88,7 @@ class OfPrimary(redis.connection.AbstractConnection):
         self._heard.opened()
 
     def send_packed_command(self, command: Any, check_health: bool = True) -> None:
-        if check_health and self._sock is not None:
+        if check_health:
             try:
                 if self._heard.must_ask():
                     self._ask()
@@ -132,7 +132,7 @@ class AsyncOfPrimary(redis.asyncio.connection.AbstractConnection):
         self._heard.opened()
 
     async def send_packed_command(self, command: bytes | str | Iterable[bytes], check_health: bool = True) -> None:
-        if check_health and self.is_connected:
+        if check_health:
             try:
                 if self._heard.must_ask():
                     await self._ask()
