@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from service.api.routes.export import FILES
+from service.api.routes.export import FILES, Format
 from service.errors import ServiceError
 from service.protocol import Kind, Status
 from tests.contract.fakes import Api, Sent
@@ -65,12 +65,12 @@ def test_one_that_takes_too_long_is_not_written_on(written: Api) -> None:
     ],
 )
 def test_the_form_is_what_accept_prefers_unless_the_query_says_it(
-    written: Api, accept: str, query: str, format: str, mark: str
+    written: Api, accept: str, query: str, format: Format, mark: str
 ) -> None:
     for method in ("GET", "HEAD"):
         response = written.http.request(method, EXPORT + query, headers={"Accept": accept})
         assert response.status_code == 200
-        assert response.headers["content-type"].partition(";")[0] == FILES[format][0]  # type: ignore[index]
+        assert response.headers["content-type"].partition(";")[0] == FILES[format][0]
         assert response.headers["etag"] == f'"{mark}7"'
         assert response.headers.get("vary") == (None if query else "Accept")
     assert written.fakes.dispatcher.sent[0].args.format == format

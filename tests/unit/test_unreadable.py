@@ -71,7 +71,7 @@ def test_junk_in_the_tables_of_all_stops_no_graph(
         assert [worker.name for worker in caller.run(caller.dispatcher.watch.workers())] == ["w0"]
         for _ in range(2):
             beat = client.hget(keys.workers, "w0")
-            eventually(lambda beat=beat: client.hget(keys.workers, "w0") != beat)  # type: ignore[misc]
+            eventually(lambda beat=beat: client.hget(keys.workers, "w0") != beat)  # type: ignore[misc]  # of defaults
     assert value > 0
     assert [line for line in logs if line["event"] == "heartbeat_failed"] == []
     told = [(line["key"], line["field"]) for line in logs if line["event"] == "unreadable"]

@@ -96,12 +96,11 @@ class Candidates:
         shown, level = np.zeros(len(self), np.bool_), np.zeros(network.n_vertices, np.int32)
         for level in levels(network, terminals, flow, control):
             shown |= cost_all_they_carry(network, terminals, level, flow, value, self.offsets, self.rows, most)
-        owner, amounts = (
-            np.repeat(np.arange(len(self)), np.diff(self.offsets)),
-            np.minimum(np.abs(flow[self.rows]), value),
-        )
+        owner = np.repeat(np.arange(len(self)), np.diff(self.offsets))
+        amounts = np.minimum(np.abs(flow[self.rows]), value)
         closures = Closures(self.offsets, self.rows, most)
         single = Closures(np.arange(len(self.rows) + 1), self.rows, amounts)
+        # The last levels, those of the components, are what trees of dominators stay within.
         for parent, holds_sinks in zip(domains(network, flow, level, control), (True, False), strict=True):
             trees = Trees(parent, holds_sinks)
             about = network, terminals, level, trees, flow, value
