@@ -36,18 +36,21 @@ def _keys(
     edges: EdgeArray, edge_arc: ArcArray, reverse_arc: ArcArray, head: VertexArray
 ) -> tuple[UnitArray, VertexArray]:
     """int64[2 edges at most]: each end of an edge that is no loop, before its place among all ends; and int32[2 edges]:
-    all ends, those of an edge beside each other."""
+    all ends, those of an edge beside each other, -1 for those of a loop."""
     k = len(edges)
-    key, end = np.empty(2 * k, np.int64), np.empty(2 * k, np.int32)
-    count = 0
+    arc, end = np.empty(k, np.int32), np.empty(2 * k, np.int32)
+    for i in range(k):  # a loop for each column, so that many of its items are on their way from memory at once
+        arc[i] = edge_arc[edges[i]]
     for i in range(k):
-        arc = edge_arc[edges[i]]
-        if arc < 0:
-            continue
-        end[2 * i], end[2 * i + 1] = head[reverse_arc[arc]], head[arc]
-        for place in (2 * i, 2 * i + 1):
-            key[count] = np.int64(end[place]) << PLACE_BITS | place
-            count += 1
+        end[2 * i], end[2 * i + 1] = (reverse_arc[arc[i]], head[arc[i]]) if arc[i] >= 0 else (-1, -1)
+    for i in range(k):
+        if end[2 * i] >= 0:
+            end[2 * i] = head[end[2 * i]]
+    key = np.empty(2 * k, np.int64)
+    count = 0
+    for place in range(2 * k):
+        key[count] = np.int64(end[place]) << PLACE_BITS | place
+        count += end[place] >= 0
     return key[:count], end
 
 

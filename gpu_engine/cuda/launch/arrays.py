@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 
 import cupy
 import numpy as np
+from numpy.typing import NDArray
 
 Array = Any
 """A cupy.ndarray; CuPy has no generic array type that a checker could use."""
@@ -72,3 +73,9 @@ def heads_and_reverses(arcs: Array) -> tuple[Array, Array]:
 def residuals(arcs: Array, wide: bool) -> Array:
     """The residuals, a view of the records."""
     return arcs[:, 1] if wide else arcs[:, 2]
+
+
+def as_struct(record: NDArray[np.void]) -> NDArray[np.void]:
+    """One record as an argument of a kernel. CuPy asks for an array's description at each launch, which NumPy writes
+    field by field: 8 to 13 us for records of 16 to 32 fields, 1 us without their names."""
+    return record.view(np.dtype((np.void, record.dtype.itemsize)))

@@ -5,7 +5,7 @@ from typing import Final
 import cupy
 import numpy as np
 
-from gpu_engine.cuda.launch.arrays import Array
+from gpu_engine.cuda.launch.arrays import Array, as_struct
 from gpu_engine.cuda.layout import OPEN_PAIR, PAIR_ARC, PAIR_ARGUMENTS, PAIR_THREADS
 from gpu_engine.cuda.module import kernel
 from gpu_engine.pairs.reduced import Reduced
@@ -59,7 +59,7 @@ class PairKernel:
             arguments[name] = array.data.ptr
         arguments["n_pairs"], arguments["most_visits"] = len(sources), min(most_visits, MOST_VISITS)
         blocks = min(self._warps, len(sources) + WARPS_OF_A_BLOCK - 1) // WARPS_OF_A_BLOCK
-        kernel("pairs.cu", "solve_pairs", wide=True)((blocks,), (PAIR_THREADS,), (arguments,))
+        kernel("pairs.cu", "solve_pairs", wide=True)((blocks,), (PAIR_THREADS,), (as_struct(arguments),))
         self._held = pairs  # until the kernel has read them
         return values
 

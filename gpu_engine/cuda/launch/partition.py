@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import cupy
 import numpy as np
 
-from gpu_engine.cuda.launch.arrays import Array
+from gpu_engine.cuda.launch.arrays import Array, as_struct
 from gpu_engine.cuda.launch.grid import launch_strided
 from gpu_engine.cuda.layout import PARTITION_ARGUMENTS, PARTITION_LANES, PARTITION_SUMS
 from gpu_engine.cuda.module import kernel
@@ -15,8 +15,6 @@ from gpu_engine.types import UnitArray
 
 LINKS: Final = "partition/links.cu"
 COARSEN: Final = "partition/coarsen.cu"
-NOBODY: Final = np.uint64(0)
-"""In place of an array that a kernel does without."""
 
 TABLES_BYTES: Final = 48 << 10
 """Shared memory that a block has without asking for more."""
@@ -135,7 +133,7 @@ def refine(
     table = 8 * (k + 1)
     tiles = max(4, min(MOST_TILES, TABLES_BYTES // table // 4 * 4))
     launch = kernel("partition/refine.cu", "refine", wide=True, cooperative=True)
-    launch((_blocks(tiles),), (PARTITION_LANES * tiles,), (arguments,), shared_mem=tiles * table)
+    launch((_blocks(tiles),), (PARTITION_LANES * tiles,), (as_struct(arguments),), shared_mem=tiles * table)
 
 
 @cache

@@ -6,7 +6,7 @@ import cupy
 import numpy as np
 
 from gpu_engine.cuda.launch.arrays import Array
-from gpu_engine.cuda.launch.partition import COARSEN, NOBODY, Rows, by_tile, strided
+from gpu_engine.cuda.launch.partition import COARSEN, Rows, by_tile, strided
 
 ROUNDS: Final = 4
 """In which vertices point at each other, before those that are left over pair off."""
@@ -33,22 +33,20 @@ class Level(NamedTuple):
 
 
 class Small(NamedTuple):
-    """The graph of the last level, of vertices that are all there, and their parts if groups kept to parts."""
+    """The graph of the last level, of vertices that are all there."""
 
     n: int
     rows: Rows
     vertex_weight: Array
-    part: Array | None
 
 
 def levels_of(
-    n: int, rows: Rows, vertex_weight: Array, there: Array, part: Array | None, few: int, heaviest: int
+    n: int, rows: Rows, vertex_weight: Array, there: Array, few: int, heaviest: int
 ) -> tuple[list[Level], Small]:
     """Levels until a graph has at most so ``few`` vertices, or cannot be made much smaller without groups that weigh
-    more than ``heaviest``. With ``part`` int32[n] groups lie within parts. Each has at most about half the vertices of
-    the one before; O((n + slots) log n) in all."""
+    more than ``heaviest``. Each has at most about half the vertices of the one before; O((n + slots) log n) in all."""
     levels: list[Level] = []
-    small = Small(n, rows, vertex_weight, part)
+    small = Small(n, rows, vertex_weight)
     while small.n > few and len(levels) < MOST_LEVELS:
         leader, number, count = groups(small, there, heaviest)
         if count > ALONE * small.n:
@@ -57,11 +55,7 @@ def levels_of(
         of = cupy.empty(small.n, np.int32)
         strided(COARSEN, "number_groups", small.n, np.int32(small.n), leader, number, small.vertex_weight, of, weight)
         levels.append(Level(small.n, small.rows, small.vertex_weight, there, of))
-        of_group = None
-        if small.part is not None:
-            of_group = cupy.empty(count, np.int32)
-            strided(COARSEN, "part_of_members", small.n, np.int32(small.n), of, small.part, of_group)
-        small = Small(count, contracted(small, of, count), weight, of_group)
+        small = Small(count, contracted(small, of, count), weight)
         there = cupy.zeros(count, np.int32)
     return levels, small
 
@@ -73,8 +67,7 @@ def groups(graph: Small, there: Array, heaviest: int) -> tuple[Array, Array, int
     leader, points = cupy.empty(n, np.int32), cupy.empty(n, np.int32)
     leader.fill(-1)
     points.fill(-1)
-    part = NOBODY if graph.part is None else graph.part
-    columns = rows.start, rows.used, rows.head, rows.weight, graph.vertex_weight, there, part, np.int64(heaviest)
+    columns = rows.start, rows.used, rows.head, rows.weight, graph.vertex_weight, there, np.int64(heaviest)
     for _ in range(ROUNDS):
         by_tile(COARSEN, "point", n, np.int32(n), *columns, np.int32(0), leader, points)
         strided(COARSEN, "pair_up", n, np.int32(n), points, leader)
@@ -88,7 +81,7 @@ def groups(graph: Small, there: Array, heaviest: int) -> tuple[Array, Array, int
         first[1:] = aims[1:] != aims[:-1]
         begins = cupy.flatnonzero(first)
         place = (cupy.arange(len(left)) - begins[cupy.cumsum(first) - 1]).astype(np.int32)
-        given = left, points, place, graph.vertex_weight, part, np.int64(heaviest), leader
+        given = left, points, place, graph.vertex_weight, np.int64(heaviest), leader
         strided(COARSEN, "pair_off", len(left), np.int32(len(left)), *given)
     strided(COARSEN, "stay_alone", n, np.int32(n), there, leader)
     number = cupy.cumsum(leader == cupy.arange(n, dtype=np.int32), dtype=np.int32)

@@ -1,4 +1,4 @@
-"""A partition from nothing on the device, and one that is looked at as a whole: multilevel, refined on the way back."""
+"""A partition from nothing on the device: multilevel, refined on the way back."""
 
 from functools import partial
 from typing import Final
@@ -20,7 +20,7 @@ from gpu_engine.cuda.launch.partition import (
     weigh_parts,
 )
 from gpu_engine.cuda.partition.attempt import Attempt
-from gpu_engine.cuda.partition.coarsen import Level, Small, levels_of
+from gpu_engine.cuda.partition.coarsen import Level, levels_of
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
 from gpu_engine.partition.buckets import Buckets
@@ -49,6 +49,13 @@ COARSE: Final = Effort(turns=100, patience=12, daring=3)
 FINE: Final = Effort(turns=100, patience=12, daring=1)
 """Jet's own: on coarse graphs a vertex may lose three quarters of its links for a move, on the finest a quarter."""
 
+AROUND: Final = Effort(turns=24, patience=6, daring=1)
+"""Around what a change has touched."""
+
+ALL_BORDERS: Final = Effort(turns=100, patience=24, daring=2)
+"""Of a finest graph whose cut has grown in spite of that. Levels of smaller graphs find less in thirty times the time
+(benchmarks/NOTES.md)."""
+
 
 class Whole:
     """The finest graph with its books. ``sums``: what all vertices weigh, and what a part may weigh."""
@@ -66,7 +73,8 @@ class Whole:
 
     def begin(self, thousandths: int, seed: int, control: Control) -> Attempt:
         """Begin one from nothing. The graph may change before it is finished. Raises `Cancelled`."""
-        levels, small = self._levels(None)
+        graph = self._n, self._rows, self._books.vertex_weight, self._books.part
+        levels, small = levels_of(*graph, self._few, self._heaviest)
         _go_on(control)
         n, own = small.n, self._books.part[: self._n]
         group = levels[0].group if levels else cupy.where(own >= 0, cupy.arange(n, dtype=np.int32), np.int32(-1))
@@ -103,22 +111,6 @@ class Whole:
             place = level.group[place]
         common = cupy.bincount(part[place].astype(np.int64) * k + own[there], minlength=k * k)
         return cupy.asarray(numbers(common.reshape(k, k).get()))[part]
-
-    def again(self, control: Control) -> None:
-        """Refine the partition at hand on all levels. The cut does not grow if it keeps the limit."""
-        levels, small = self._levels(self._books.part)
-        _go_on(control)
-        if small.part is None or not levels:
-            refine(self._rows, self._books, self._scratch, self._n, self._limit, FINE, None)
-            return
-        books = DeviceBooks(small.part, small.vertex_weight, new_told(self._k))
-        weigh_parts(books, small.n, self._k)
-        refine(small.rows, books, self._scratch, small.n, self._limit, COARSE, None)
-        self._back(levels[0].group, levels[1:], small.part, control)
-
-    def _levels(self, part: Array | None) -> tuple[list[Level], Small]:
-        graph = self._n, self._rows, self._books.vertex_weight, self._books.part
-        return levels_of(*graph, part, self._few, self._heaviest)
 
     def _back(self, group: Array, levels: list[Level], part: Array, control: Control) -> None:
         """From the parts of the smallest graph, over those of the ``levels``, to those of the finest."""

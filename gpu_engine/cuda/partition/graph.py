@@ -30,7 +30,7 @@ class OnDevice:
         """Host memory that the device may still be reading."""
         np.concatenate([column.view(np.uint8) for column in columns], out=self._sent)
         self._whole: Array = cupy.empty(len(self._sent), np.uint8)
-        self._whole.set(self._sent)
+        self._whole.set(self._sent, stream=cupy.cuda.get_current_stream())  # without a wait
         places = np.uint64(self._whole.data.ptr) + np.cumsum([0, *sizes[:-1]]).astype(np.uint64)
         self.change, *self.more, self.vertex, self.first, self.neighbour, at = places
         self.touched = Around(at, len(touched))

@@ -15,7 +15,6 @@ from gpu_engine.cuda.launch.arrays import Array
 from gpu_engine.cuda.launch.partition import (
     LINKS,
     DeviceBooks,
-    Effort,
     Scratch,
     link_weights,
     new_told,
@@ -26,7 +25,7 @@ from gpu_engine.cuda.launch.partition import (
 )
 from gpu_engine.cuda.memory import device_call, next_stream
 from gpu_engine.cuda.partition.attempt import Attempt
-from gpu_engine.cuda.partition.full import SEEDS, Whole, few_for
+from gpu_engine.cuda.partition.full import ALL_BORDERS, AROUND, SEEDS, Whole, few_for
 from gpu_engine.cuda.partition.graph import SHARE, BucketList, OnDevice, longer
 from gpu_engine.engine import Control
 from gpu_engine.errors import EngineError, OutOfMemory
@@ -43,9 +42,6 @@ from gpu_engine.partition.resident import Report, Way
 from gpu_engine.partition.survey import ABSENT, changed_weights
 from gpu_engine.partition.upkeep import Upkeep
 from gpu_engine.types import BoolArray, UnitArray, VertexArray
-
-AROUND: Final = Effort(turns=24, patience=6, daring=1)
-"""Around what was touched."""
 
 MATURE: Final = 4
 """Answers between the beginning of one from nothing, to be compared with the one at hand, and its end: a number, so
@@ -185,7 +181,7 @@ class CudaResidentPartition:
         refine(held.graph.rows, held.books, held.scratch, held.graph.n, limit, AROUND, batch.touched)
         moved = self._read()
         if self._upkeep.is_due or self._upkeep.has_grown(self._cut):
-            self._whole(total).again(control)
+            refine(held.graph.rows, held.books, held.scratch, held.graph.n, limit, ALL_BORDERS, None)
             moved = self._read()
             self._upkeep.looked(self._cut)
         report = self._compared(network, total, control, room)

@@ -10,11 +10,10 @@ __device__ __forceinline__ unsigned order_of(int u, int v) {
     return rank_of((int)(rank_of(min(u, v)) ^ __brev(rank_of(max(u, v)))));
 }
 
-// `points` int[n]: -1 where nobody can be pointed at. `part` may be null: else groups lie within parts. With `any` also
-// at vertices that have a group, whatever they weigh.
+// `points` int[n]: -1 where nobody can be pointed at. With `any` also at vertices that have a group, whatever they weigh.
 extern "C" __global__ void point(int n, const Units* start, const int* used, const int* head, const Units* weight,
-                                 const Units* vertex_weight, const int* there, const int* part, Units heaviest, int any,
-                                 const int* leader, int* points) {
+                                 const Units* vertex_weight, const int* there, Units heaviest, int any, const int* leader,
+                                 int* points) {
     Tile tile = cg::tiled_partition<LANES>(cg::this_thread_block());
     int tiles = gridDim.x * blockDim.x / LANES;
     for (int v = (blockIdx.x * blockDim.x + threadIdx.x) / LANES; v < n; v += tiles) {
@@ -24,7 +23,6 @@ extern "C" __global__ void point(int n, const Units* start, const int* used, con
         int found = -1;
         for (int i = tile.thread_rank(); i < used[v]; i += LANES) {
             int u = head[start[v] + i];
-            if (part != nullptr && part[u] != part[v]) continue;
             if (!any && (leader[u] >= 0 || mine + vertex_weight[u] > heaviest)) continue;
             Units w = weight[start[v] + i];
             unsigned at = order_of(u, v);
@@ -51,11 +49,10 @@ extern "C" __global__ void pair_up(int n, const int* points, int* leader) {
 // Those left over, sorted by what they point at: `same` int[count], neighbours in this order pair off by their places
 // among those of equal aims.
 extern "C" __global__ void pair_off(int count, const int* vertex, const int* points, const int* place,
-                                    const Units* vertex_weight, const int* part, Units heaviest, int* leader) {
+                                    const Units* vertex_weight, Units heaviest, int* leader) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i + 1 < count; i += gridDim.x * blockDim.x) {
         int v = vertex[i], u = vertex[i + 1];
         if (place[i] % 2 != 0 || points[v] < 0 || points[u] != points[v]) continue;
-        if (part != nullptr && part[u] != part[v]) continue;
         if (vertex_weight[v] + vertex_weight[u] <= heaviest) leader[v] = leader[u] = min(u, v);
     }
 }
@@ -89,9 +86,4 @@ extern "C" __global__ void list_links(int n, const Units* start, const int* used
 extern "C" __global__ void parts_of_groups(int n, const int* group, const int* part_of_group, int* part) {
     for (int v = blockIdx.x * blockDim.x + threadIdx.x; v < n; v += gridDim.x * blockDim.x)
         if (group[v] >= 0 && part[v] >= 0) part[v] = part_of_group[group[v]];
-}
-// The other way: all vertices of a group have the same part.
-extern "C" __global__ void part_of_members(int n, const int* group, const int* part, int* part_of_group) {
-    for (int v = blockIdx.x * blockDim.x + threadIdx.x; v < n; v += gridDim.x * blockDim.x)
-        if (group[v] >= 0) part_of_group[group[v]] = part[v];
 }
