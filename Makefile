@@ -41,9 +41,10 @@ faults: .venv/.dev ## SEEDS [0:1000] histories with kills, pauses, full disks an
 mutants: .venv/.dev ## puts each listed mistake into a copy of the sources: do the tests notice; half an hour
 	$(BIN)/python -m tests.mutants $(ARGS)
 
-fuzz: .venv/.all ## invented and damaged requests and files, CASES of each kind [10000]; finds no 5xx, no hang
+fuzz: .venv/.all ## invented and damaged requests and files, and sequences of right ones, CASES of each kind [10000]; finds no 5xx, no hang, nothing wrong
 	$(BIN)/python -m tests.fuzz formats --cases $(CASES) $(ARGS)
 	$(BIN)/python -m tests.fuzz api --cases $(CASES) $(ARGS)
+	$(BIN)/python -m tests.fuzz sequences --cases $(CASES) $(ARGS)
 
 attacks: .venv/.all ## every known attack on a real service, with the probes asked all the while; ten minutes
 	$(BIN)/python -m tests.attacks $(ARGS)

@@ -1,7 +1,8 @@
-"""Fuzzing by command: ``python -m tests.fuzz formats|api [--cases N] [--seed S]``; ``make fuzz`` runs both.
+"""Fuzzing by command: ``python -m tests.fuzz formats|api|sequences [--cases N] [--seed S]``; ``make fuzz`` runs all.
 
 `formats` needs nothing but this checkout. `api` starts `headrace serve` with an embedded Redis and lets schemathesis
-follow the OpenAPI document and its links; it needs the dependency group `fuzz`. Exit status 0: nothing was found.
+follow the OpenAPI document and its links; it needs the dependency group `fuzz`. `sequences` starts one as well, and
+holds what it answers against a model of its graph (`tests/sequences`). Exit status 0: nothing was found.
 With `--out FILE` the counts are kept, one row a round or reader.
 """
 
@@ -9,14 +10,18 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import Final
 
 from benchmarks.results import Results
 from tests.fuzz import api, formats
+from tests.sequences import runs
+
+KINDS: Final = {"formats": formats.run, "api": api.run, "sequences": runs.run}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("what", choices=["formats", "api"])
+    parser.add_argument("what", choices=list(KINDS))
     parser.add_argument("--cases", type=int, default=20_000, help="about so many in all")
     parser.add_argument("--seed", type=int, default=None, help="a run can be repeated with the seed it printed")
     parser.add_argument("--out", type=Path, default=None)
@@ -26,9 +31,8 @@ def main() -> int:
     results = Results(
         "fuzz", {"what": options.what, "cases": options.cases, "seed": seed}, options.out or Path(os.devnull)
     )
-    run = formats.run if options.what == "formats" else api.run
     failed = 0
-    for row in run(options.cases, seed):
+    for row in KINDS[options.what](options.cases, seed):
         failed += row["failed"]
         print(row, flush=True)
         results.rows.append(row)
