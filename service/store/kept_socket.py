@@ -53,18 +53,22 @@ class SocketFile:
 
 
 class PathOfFile:
-    """Where a connection of the client library, of either kind, connects to: what its `SocketFile` says at that time.
+    """Where a connection of the client library, of either kind, connects to: what its `SocketFile` says as it begins.
 
-    The library reads the attribute `path` of a connection whenever it connects, and sets it when it makes one.
+    The library reads the attribute `path` of a connection when it connects, and with each answer, for what it would say
+    of an error. It sets it when it makes a connection.
     """
 
     def __init__(self, *, file: SocketFile, **options: Any) -> None:
-        self._file = file
+        self._file, self._path = file, str(file)
         super().__init__(**options)
+
+    def before_connecting(self) -> None:
+        self._path = self._file.path()
 
     @property
     def path(self) -> str:
-        return self._file.path()
+        return self._path
 
     @path.setter
     def path(self, made_with: str) -> None:

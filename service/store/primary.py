@@ -50,11 +50,11 @@ class _Heard:
 
     def disconnected(self) -> None:
         self._answer_at, self._asked_at = float("inf"), NEVER
-        self._is_open = False
+        self.is_open = False
 
     def opened(self) -> None:
         """What is said at the beginning of a connection is over: its answers were read, and none is expected."""
-        self._is_open = True
+        self.is_open = True
 
     def answer(self) -> None:
         self._answer_at = time.monotonic()
@@ -70,7 +70,7 @@ class _Heard:
         if self._answer_at < self._server.silent_at:
             raise GivenUp("the server has not answered others in time")
         now = time.monotonic()
-        if not self._is_open or now - self._asked_at < ASKED_EVERY_S:
+        if not self.is_open or now - self._asked_at < ASKED_EVERY_S:
             return False
         self._asked_at = now
         return True
@@ -83,7 +83,12 @@ class OfPrimary(redis.connection.AbstractConnection):
         super().__init__(**options)
         self._nothing, self._heard = server.nothing, _Heard(server)
 
+    def before_connecting(self) -> None:
+        """Called before a connection is made anew."""
+
     def connect(self) -> None:
+        if not self._heard.is_open:
+            self.before_connecting()
         super().connect()  # type: ignore[no-untyped-call]
         self._heard.opened()
 
@@ -127,7 +132,12 @@ class AsyncOfPrimary(redis.asyncio.connection.AbstractConnection):
         super().__init__(**options)
         self._nothing, self._heard = server.nothing, _Heard(server)
 
+    def before_connecting(self) -> None:
+        """See `OfPrimary`."""
+
     async def connect(self) -> None:
+        if not self._heard.is_open:
+            self.before_connecting()
         await super().connect()  # type: ignore[no-untyped-call]
         self._heard.opened()
 

@@ -75,6 +75,27 @@ def test_clients_of_both_kinds_connect_anew(redis_url: str, tmp_path: Path) -> N
     blocking.close()
 
 
+def test_the_file_is_looked_for_once_for_each_connection(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not with each answer, to which that would add as much as Redis takes for it."""
+    looked: list[str] = []
+    path = SocketFile.path
+    monkeypatch.setattr(SocketFile, "path", lambda file: looked.append(str(file)) or path(file))
+    blocking, patient = connect(Settings(redis_url=redis_url)), connect_async(Settings(redis_url=redis_url))
+
+    async def ask() -> None:
+        for _ in range(20):
+            assert await patient.ping()
+        await patient.connection_pool.disconnect()
+        assert await patient.ping()
+        await patient.aclose()
+
+    asyncio.run(ask())
+    for _ in range(20):
+        assert blocking.ping()
+    blocking.close()
+    assert len(looked) == 3
+
+
 def test_nothing_private_of_the_client_library_is_overridden() -> None:
     """Its next release may call it something else, and connections would fail once the file is gone."""
     for kind in (PathOfFile, KeptUnixConnection):
