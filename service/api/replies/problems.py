@@ -1,6 +1,7 @@
 """Every refusal as RFC 9457 problem+json: the service's, the engine's, the framework's and the unexpected."""
 
 import math
+from collections.abc import Mapping
 from typing import Any, Final
 
 import structlog
@@ -118,8 +119,19 @@ def install(app: FastAPI) -> None:
         assert isinstance(error, EngineError)
         return _answer(request, engine_problem(error))
 
+    def not_allowed(request: Request, headers: Mapping[str, str] | None = None) -> Response:
+        """`headers` are those of a path that is no part of the API."""
+        method = "HEAD" if is_of_head(request) else request.method
+        detail, methods = signposts.not_allowed(app, method, request.scope["path"])
+        response = _answer(request, ServiceError("method_not_allowed", detail))
+        response.headers.update({"Allow": ", ".join(methods)} if methods else headers or {})
+        return response
+
     async def invalid_request(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
+        template = signposts.meant(app, request.scope["path"])
+        if template is not None and template != request.scope["route"].path_format:
+            return not_allowed(request)  # the route of a name took what is an action of another method
         return _answer(request, parameter_problem(error))
 
     async def http_error(request: Request, error: Exception) -> Response:
@@ -128,10 +140,7 @@ def install(app: FastAPI) -> None:
         if code == "not_found":
             return _answer(request, ServiceError(code, signposts.not_found(app, path)))
         if code == "method_not_allowed":
-            detail, methods = signposts.not_allowed(app, "HEAD" if is_of_head(request) else request.method, path)
-            response = _answer(request, ServiceError(code, detail))
-            response.headers.update({"Allow": ", ".join(methods)} if methods else error.headers or {})
-            return response
+            return not_allowed(request, error.headers)
         return _answer(request, ServiceError(code, str(error.detail)))
 
     async def redis_away(request: Request, error: Exception) -> Response:

@@ -24,6 +24,9 @@ QUESTION: Final = re.compile(
 )
 """Paths at which POST asks, and changes nothing: the method QUERY (RFC 10008) does as well there."""
 
+NAME: Final = re.compile(r"\{[^}]*\}")
+"""What stands for any name in the path of a route."""
+
 ASKED: Final = "questions are asked by POST, with a body of JSON"
 INSTEAD: Final[Mapping[tuple[str, str], str]] = {
     ("POST", "/v1/graphs"): "a graph is loaded by PUT /v1/graphs/{name}",
@@ -60,16 +63,22 @@ def not_found(app: FastAPI, path: str) -> str:
 
 def not_allowed(app: FastAPI, method: str, path: str) -> tuple[str, list[str]]:
     """What to say about a method that a path does not have, and the methods that it has."""
-    for template, operations in _operations(app).items():
-        if _fits(path, template):
-            methods = sorted({*operations, *(["HEAD"] if "GET" in operations else [])})
-            methods += ["QUERY"] if QUESTION.fullmatch(path) else []
-            instead = (
-                ASKED if method in ("GET", "HEAD") and QUESTION.fullmatch(path) else INSTEAD.get((method, template))
-            )
-            detail = f"{method} is not for {template}, which takes {' and '.join(methods)}"
-            return detail + (f": {instead}" if instead else ""), methods
-    return f"{method} is not for {_shown(path)}", []
+    template = meant(app, path)
+    if template is None:
+        return f"{method} is not for {_shown(path)}", []
+    operations = _operations(app)[template]
+    methods = sorted({*operations, *(["HEAD"] if "GET" in operations else [])})
+    methods += ["QUERY"] if QUESTION.fullmatch(path) else []
+    instead = ASKED if method in ("GET", "HEAD") and QUESTION.fullmatch(path) else INSTEAD.get((method, template))
+    detail = f"{method} is not for {template}, which takes {' and '.join(methods)}"
+    return detail + (f": {instead}" if instead else ""), methods
+
+
+def meant(app: FastAPI, path: str) -> str | None:
+    """The path of the API that this one is, as its routes write it; of several the one that leaves the least to names:
+    ``x:copy`` is no graph, and a copy is made of it. None: there is none."""
+    fitting = (template for template in _operations(app) if _fits(path, template))
+    return max(fitting, key=lambda template: len(NAME.sub("", template)), default=None)
 
 
 def _fits(path: str, template: str) -> bool:
