@@ -10,7 +10,7 @@ import structlog
 
 from service.errors import RETRY_AFTER_S, ServiceError
 from service.queue.models import RedisInfo, WorkerInfo, WorkerReport, read_reports
-from service.store.connection import AWAY, is_away, why_away
+from service.store.connection import AWAY, why_away
 from service.store.jobs.record import oldest_waiting
 from service.store.keys import Keys
 from service.store.unreadable import each
@@ -105,9 +105,7 @@ class Watch:
                     maxmemory_policy=info.get("maxmemory_policy"),
                     ping_ms=ping_ms,
                 )
-        except redis.RedisError as error:
-            if not is_away(error):
-                raise
+        except AWAY as error:
             raise away(error) from error
         return RedisInfo(version="unknown", appendonly=None, fsync=None, used_memory_bytes=0, ping_ms=ping_ms)
 

@@ -13,7 +13,7 @@ from redis.retry import Retry
 from service.settings import Settings
 from service.store.kept_socket import PathOfFile, SocketFile, kept
 from service.store.keys import Keys
-from service.store.primary import AsyncOfPrimary, Demoted, Server
+from service.store.primary import AsyncOfPrimary, Demoted, NotNow, Server, understood
 
 RedisError = redis.RedisError
 
@@ -25,14 +25,24 @@ AWAY = (
     redis.exceptions.OutOfMemoryError,
     redis.exceptions.ReadOnlyError,
     redis.exceptions.ExecAbortError,
+    redis.exceptions.MasterDownError,
+    NotNow,
 )
-"""Errors that say that Redis is away. It is not there or not yet (`BusyLoadingError` is a ConnectionError), or it takes
-no writes: `maxmemory` is reached, its disk is full, or it has become a replica."""
+"""Errors that say that Redis is away. It is not there or not yet (`BusyLoadingError` is a ConnectionError), carries
+nothing out, or takes no writes: `maxmemory` is reached, its disk is full, or it has become a replica."""
 
-TAKES_NO_WRITES: Final = {
-    "MISCONF ": "Redis cannot write its files and takes no writes",
-    "NOREPLICAS ": "Redis has fewer replicas than min-replicas-to-write and takes no writes",
+WHY: Final[Mapping[type[Exception], str]] = {
+    redis.exceptions.OutOfMemoryError: "Redis has reached its maxmemory and takes no writes",
+    redis.exceptions.ReadOnlyError: "Redis is a replica and takes no writes",
+    Demoted: "Redis is a replica and takes no writes",
+    redis.exceptions.MasterDownError: "Redis is a replica without its primary and answers nothing",
+    redis.exceptions.BusyLoadingError: "Redis reads its files and does not answer yet",
+    redis.exceptions.AuthenticationError: "Redis does not take the password of this service any more",
+    redis.exceptions.NoPermissionError: "Redis does not let its user do what this needs; the log says what",
+    redis.ResponseError: "Redis has refused what it was asked; the log says why",
 }
+"""What callers are told, by the kind of the error: the first that fits. The last one is for what has no other, as where
+somebody has made a key something else."""
 
 TIMEOUT_S = 30.0
 """Time for one answer of Redis: more than any blocking read takes, an fsync on a busy disk, or a chunk of a blob."""
@@ -86,8 +96,8 @@ CLOSED_IS_AWAY: Final[dict[type[AbstractConnection], type[AbstractConnection]]] 
 
 
 def is_away(error: Exception) -> bool:
-    """Whether an error is one of `AWAY`, or one of `TAKES_NO_WRITES`, which have no classes of their own."""
-    return isinstance(error, AWAY) or (isinstance(error, redis.ResponseError) and _no_writes(error) is not None)
+    """Whether an error is one of `AWAY`, of a client of the library's own too."""
+    return isinstance(understood(error), AWAY)
 
 
 def is_of_wrong_type(error: Exception) -> bool:
@@ -95,23 +105,11 @@ def is_of_wrong_type(error: Exception) -> bool:
     return isinstance(error, redis.ResponseError) and "WRONGTYPE" in str(error)
 
 
-def _no_writes(error: Exception) -> str | None:
-    return next((why for sign, why in TAKES_NO_WRITES.items() if sign in str(error)), None)
-
-
 def why_away(error: Exception) -> str:
     """For callers: what Redis says itself names commands, keys and hosts."""
-    if isinstance(error, redis.exceptions.OutOfMemoryError):
-        return "Redis has reached its maxmemory and takes no writes"
-    if isinstance(error, redis.exceptions.ReadOnlyError | Demoted):
-        return "Redis is a replica and takes no writes"
-    if isinstance(error, redis.exceptions.BusyLoadingError):
-        return "Redis reads its files and does not answer yet"
-    if (no_writes := _no_writes(error)) is not None:
-        return no_writes
-    if isinstance(error, redis.ResponseError):  # as for a key that somebody has made something else
-        return "Redis has refused what it was asked; the log says why"
-    return "Redis does not answer"
+    if isinstance(error := understood(error), NotNow):
+        return error.why
+    return next((why for kind, why in WHY.items() if isinstance(error, kind)), "Redis does not answer")
 
 
 def connect(settings: Settings) -> redis.Redis:

@@ -5,6 +5,8 @@ later and later, and refuses writes: who stayed would never find the way to the 
 used is asked once a second whether its server takes writes, by a write that changes nothing, and at once after a write
 was refused.
 
+What a server says while it carries nothing out, and the library has no class for, is raised as `NotNow`.
+
 A machine that is gone closes nothing: who waits for its answer hears nothing, and each of the connections that others
 left for later would take as long to find that out. So they are given up with the first one that gets no answer in time.
 """
@@ -29,6 +31,30 @@ class GivenUp(redis.ConnectionError):
 
 class Demoted(GivenUp):
     """The server at the other end has become a replica."""
+
+
+NOT_NOW: Final = {
+    "MISCONF": "Redis cannot write its files and takes no writes",
+    "NOREPLICAS": "Redis has fewer replicas than min-replicas-to-write and takes no writes",
+    "BUSY": "Redis runs a script of somebody's that takes long, and does nothing else meanwhile",
+}
+"""Codes of a server that is there, and the reason why it does not do what it is asked."""
+
+
+class NotNow(ResponseError):
+    """The server carries nothing out, or no writes, for a reason that passes."""
+
+    why = "Redis does not do what it is asked"
+
+
+def understood(error: Exception) -> Exception:
+    """The error, or `NotNow` in its place if its code is one of `NOT_NOW`."""
+    why = NOT_NOW.get(str(error).partition(" ")[0]) if isinstance(error, ResponseError) else None
+    if why is None or isinstance(error, NotNow):
+        return error
+    refused = NotNow(*error.args)
+    refused.why = why
+    return refused
 
 
 @dataclass(slots=True)
@@ -116,6 +142,8 @@ class OfPrimary(redis.connection.AbstractConnection):
             answer = super().read_response(*args, **options)
         except redis.RedisError as error:
             self._heard.error(error)
+            if (refused := understood(error)) is not error:
+                raise refused from None
             raise
         self._heard.answer()
         return answer
@@ -165,6 +193,8 @@ class AsyncOfPrimary(redis.asyncio.connection.AbstractConnection):
             answer = await super().read_response(*args, **options)
         except redis.RedisError as error:
             self._heard.error(error)
+            if (refused := understood(error)) is not error:
+                raise refused from None
             raise
         self._heard.answer()
         return answer

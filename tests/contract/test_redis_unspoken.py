@@ -1,12 +1,15 @@
 """What Redis says stays here: its commands, key names and addresses reach the log and no caller."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
 import pytest
 import redis
 import structlog
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from service.api.guards.access import NEEDED
 from service.host import redis_server
@@ -92,6 +95,42 @@ def test_a_redis_that_takes_no_writes_is_said_to_do_so(command: list[str], told:
         refused = httpx.put(url, json=body, trust_env=False, timeout=60)
     assert (refused.status_code, refused.json()["code"], refused.json()["detail"]) == (503, "worker_unavailable", told)
     assert refused.headers["Retry-After"]
+
+
+@pytest.mark.parametrize(
+    ("commands", "told"),
+    [
+        (
+            [["CONFIG", "SET", "replica-serve-stale-data", "no"], ["REPLICAOF", "127.0.0.1", "1"]],
+            "Redis is a replica without its primary and answers nothing",
+        ),
+        (
+            [["ACL", "SETUSER", "headrace", "-hgetall"]],
+            "Redis does not let its user do what this needs; the log says what",
+        ),
+        (
+            [["CONFIG", "SET", "busy-reply-threshold", "1"], ["EVAL", "while true do end", "0"]],
+            "Redis runs a script of somebody's that takes long, and does nothing else meanwhile",
+        ),
+    ],
+)
+def test_a_redis_that_answers_nothing_is_said_to_do_so(commands: list[list[str]], told: str, tmp_path: Path) -> None:
+    """To whoever asks for the first time, and to probes, which the API process answers without the API keys."""
+    settings = Settings(data_dir=tmp_path, redis_url=None)
+    with redis_server.running(settings) as server, api_process(settings.redis_location) as api:
+        address, once = str(settings.redis_socket), Retry(NoBackoff(), 0)
+        with redis.Redis(unix_socket_path=address, socket_timeout=0.5, retry=once) as admin:
+            for command in commands[:-1]:
+                admin.execute_command(*command)
+            with suppress(redis.TimeoutError):  # the script goes on
+                admin.execute_command(*commands[-1])
+        url = f"http://127.0.0.1:{api.address[1]}"
+        answers = {path: httpx.get(url + path, trust_env=False, timeout=60) for path in ("/readyz", "/v1/graphs")}
+        server.kill()
+    for path, answer in answers.items():
+        assert (answer.status_code, answer.json()["code"]) == (503, "worker_unavailable"), path
+        assert answer.json()["detail"].removeprefix("the API keys cannot be read: ") == told, path
+        assert answer.headers["Retry-After"], path
 
 
 def test_a_disk_that_is_full_is_said_to_be_so() -> None:

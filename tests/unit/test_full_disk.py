@@ -18,6 +18,7 @@ from service.settings import Settings
 from service.store.connection import connect, is_away
 from service.store.keys import Keys
 from service.store.log import Log
+from service.store.primary import understood
 from service.worker.membership.lease import Lease
 from service.worker.running import tries
 from tests.graphs import diamond
@@ -89,9 +90,7 @@ def test_an_update_waits_for_as_long_as_a_disk_is_full(
 
     def full(*args: Any, **more: Any) -> Any:
         if time.monotonic() < until:
-            raise redis.ResponseError(
-                "Command # 1 (XADD) of pipeline caused error: MISCONF Errors writing to the AOF file"
-            )
+            raise understood(redis.ResponseError("MISCONF Errors writing to the AOF file"))
         return append(*args, **more)
 
     monkeypatch.setattr(Log, "append", full)

@@ -21,7 +21,7 @@ from service.api.guards.cookie import session_of
 from service.api.guards.origin import refuse_other_origins
 from service.errors import ServiceError
 from service.store.api_keys import TOKEN, ApiKey, KeyRing, Scope, find, is_unknown
-from service.store.connection import AWAY
+from service.store.connection import AWAY, why_away
 from service.store.keys_seen import KeysSeen
 from service.store.sessions import Sessions
 
@@ -163,6 +163,8 @@ class KeyTable:
         self._keys: Mapping[str, ApiKey] | None = None
         self._read_at = 0.0
         self._try_at = 0.0
+        self._why = ""
+        """Why they could not be read when that was tried last."""
         self._lock = asyncio.Lock()
 
     async def caller(self, token: str | None, *, stale_ok: bool = False) -> Caller:
@@ -209,10 +211,12 @@ class KeyTable:
                         ring = await self._fetch()
                     self._note(ring)
                     self._keys, self._read_at = ring.keys, asked_at
-                except (*AWAY, TimeoutError):
+                except (*AWAY, TimeoutError) as error:
+                    self._why = why_away(error)
                     self._try_at = time.monotonic() + RETRY_S  # those who wait here need not find out one by one
             if self._keys is None or not (stale_ok or time.monotonic() - self._read_at < STALE_S):
-                raise ServiceError("worker_unavailable", "the API keys cannot be read: Redis is away", retry_after_s=1)
+                detail = f"the API keys cannot be read: {self._why}"
+                raise ServiceError("worker_unavailable", detail, retry_after_s=1)
             return self._keys
 
     def _note(self, ring: KeyRing) -> None:
@@ -276,8 +280,9 @@ async def _is_open(sessions: Sessions, token: str) -> bool:
     try:
         async with asyncio.timeout(FETCH_S):
             return await sessions.is_open(token)
-    except (*AWAY, TimeoutError):
-        raise ServiceError("worker_unavailable", "the session cannot be read: Redis is away", retry_after_s=1) from None
+    except (*AWAY, TimeoutError) as error:
+        detail = f"the session cannot be read: {why_away(error)}"
+        raise ServiceError("worker_unavailable", detail, retry_after_s=1) from None
 
 
 CallerOf: TypeAlias = Annotated[Caller, Depends(authorise)]

@@ -127,7 +127,7 @@ class Consumer:
             except redis.ResponseError as error:
                 if str(error).startswith("NOGROUP"):
                     self._make_group()
-                else:  # a full disk: Redis refuses even to deliver
+                else:  # Redis does not let its user read, say
                     absence.goes_on(error)
                     self._stopping.wait(REFUSED_S)
         self._lanes.close()

@@ -11,7 +11,7 @@ from gpu_engine.errors import Cancelled, EngineError
 from service.errors import ServiceError
 from service.protocol import Problem
 from service.store.applied import Fenced
-from service.store.connection import is_away, is_of_wrong_type
+from service.store.connection import is_away, is_of_wrong_type, why_away
 from service.store.jobs.outcomes import Committed, Over, refuse_decided
 from service.store.jobs.record import Result
 from service.store.written import Written
@@ -56,7 +56,7 @@ class Tries:
 
     def run(self, task: Task) -> None:
         """Run the task until it has ended or is to leave its lane, through any absence of Redis, or until `stop`."""
-        setbacks, why = 0, KEEPS_CHANGING
+        setbacks, why, told = 0, KEEPS_CHANGING, ""
         try:
             while not (task.ended or self._stopping.is_set() or (task.rest and not task.is_beside)):
                 try:
@@ -65,8 +65,11 @@ class Tries:
                     else:
                         self._attempt(task)
                 except (redis.RedisError, Fenced) as error:
-                    log.warning("tried_again", command=task.command.id, error=str(error))
+                    if str(error) != told:  # once, however long an absence is
+                        told = str(error)
+                        log.warning("tried_again", command=task.command.id, error=told)
                     setbacks += not is_away(error)  # an absence is sat out, however long it is
+                    why = why_away(error) if isinstance(error, redis.ResponseError) else KEEPS_CHANGING
                     if is_of_wrong_type(error):  # which may have refused a part of a commit, and not the commit
                         setbacks, why = setbacks + MAX_SETBACKS // WRONG_TYPE_TRIES, WRONG_TYPE
                     self._stopping.wait(min(RETRY_S * 2**setbacks, LONGEST_RETRY_S))
