@@ -39,7 +39,7 @@ def test_with_keys_it_asks_for_one_and_shows_whose_it_is(api: Api) -> None:
         form = api.http.get(url, headers=HTML | TYPED)
         assert (form.status_code, 'name="key"' in form.text) == (401, True), path
         check_problem(api.http.get(url), "unauthorised")
-    assert log_in(api, key, next="/console/graphs/city").headers["location"] == "/console/graphs/city"
+    assert log_in(api, key, next="/console/graphs/city").headers["location"] == "./console/graphs/city"
     page = api.http.get("/console/graphs/city", headers=HTML | SENT)
     (key_id,) = api.fakes.api_keys.keys
     assert (page.status_code, key_id in page.text, 'data-scope="update"' in page.text) == (200, True, True)

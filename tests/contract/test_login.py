@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from html import unescape
 from typing import Any
+from urllib.parse import urljoin
 
 import httpx
 import pytest
@@ -60,22 +61,45 @@ def test_a_person_types_the_key_once(api: Api) -> None:
     form = api.http.get(wanted, headers=HTML | TYPED)
     assert (form.status_code, form.headers["www-authenticate"]) == (401, "Bearer")
     action, to = re.search(r'action="([^"]+)".*name="next" value="([^"]+)"', form.text).groups()  # type: ignore[union-attr]  # there is a form
-    assert (action, unescape(to)) == ("/login", wanted)
+    assert (action, unescape(to)) == ("./login", wanted)
     assert f"logged in for {SESSION_S // 3600} hours" in form.text
     assert '<input name="username" value="API key" autocomplete="username" hidden>' in form.text  # password managers
     sent = log_in(api, key, next=unescape(to))
-    assert (sent.status_code, sent.headers["location"]) == (303, wanted)
-    page = api.http.get(sent.headers["location"], headers=HTML | SENT)
+    assert (sent.status_code, sent.headers["location"]) == (303, f".{wanted}")
+    page = api.http.get(wanted, headers=HTML | SENT)
     assert (page.status_code, "Workers" in page.text) == (200, True)
     (key_id,) = api.fakes.api_keys.keys
     assert f"Logged in with the key {key_id}." in page.text
     assert key_id in api.http.get("/login", headers=HTML | TYPED).text
     (session,) = api.fakes.sessions.tokens
     out = api.http.post("/logout", headers=HTML | origin(api))
-    assert (out.status_code, out.headers["location"], api.fakes.sessions.tokens) == (303, "/login", [])
+    assert (out.status_code, out.headers["location"], api.fakes.sessions.tokens) == (303, "./login", [])
     assert not api.http.cookies
     shown = api.http.get("/status", headers=HTML | TYPED | {"Cookie": f"{NAME}={session}"})
     assert (shown.status_code, "API key" in shown.text) == (401, True)
+
+
+def test_a_person_logs_in_under_a_path(api: Api) -> None:
+    """A proxy has the service under https://example.org/headrace/ and takes that off. All links led out of it."""
+    prefix = "https://example.org/headrace"
+    key = make_key(api, Scope.READ)
+    browser = {"Host": "example.org", "Origin": "https://example.org"}
+    for wanted in ("/status?all=1", "/console/graphs/city", "/v1/graphs/city/capacities"):
+        form = api.http.get(wanted, headers=HTML | LINK | {"Host": "example.org"})
+        found = {*re.findall(r' (?:href|action)="([^"]+)"', form.text)}
+        led_to = {urljoin(prefix + wanted, unescape(link)) for link in found}
+        assert led_to == {prefix + path for path in (wanted, "/login", "/docs")}
+        to = unescape(re.search(r'name="next" value="([^"]+)"', form.text)[1])  # type: ignore[index]  # there is one
+        sent = api.http.post("/login", data={"key": token_of(key), "next": to}, headers=HTML | SENT | browser)
+        assert urljoin(f"{prefix}/login", sent.headers["location"]) == prefix + wanted
+    log_in(api, key)
+    for page in ("/login", "/status"):
+        shown = api.http.get(page, headers=HTML | TYPED).text
+        action = re.search(r'action="([^"]+)"', shown)[1]  # type: ignore[index]  # to log out
+        assert urljoin(prefix + page, action) == f"{prefix}/logout"
+    assert urljoin(prefix + "/logout", api.http.post("/logout", headers=SENT | browser).headers["location"]) == (
+        f"{prefix}/login"
+    )
 
 
 def test_the_cookie_is_out_of_reach(api: Api) -> None:
@@ -169,7 +193,7 @@ def test_who_follows_a_link_is_told_how_to_go_on(api: Api) -> None:
     log_in(api, make_key(api))
     for site in ("cross-site", "same-site"):
         page = api.http.get("/status", headers=HTML | LINK | {"Sec-Fetch-Site": site})
-        assert (page.status_code, '<a href="/status">go on</a>' in page.text) == (401, True)
+        assert (page.status_code, '<a href="./status">go on</a>' in page.text) == (401, True)
     assert api.http.get("/status", headers=HTML | SENT).status_code == 200
 
 
@@ -281,7 +305,7 @@ def test_what_is_no_form(api: Api, content: bytes, kind: str, code: str) -> None
 )
 def test_it_leads_nowhere_else(api: Api, wanted: str) -> None:
     assert local_path(wanted) == "/console"
-    assert log_in(api, make_key(api), next=wanted).headers["location"] == "/console"
+    assert log_in(api, make_key(api), next=wanted).headers["location"] == "./console"
     assert "evil" not in api.http.get("/login", params={"next": wanted}, headers=HTML).text
 
 

@@ -21,13 +21,19 @@ DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 """Ports that an Origin leaves out, and a Host not always."""
 
 
+OTHER_HOST: Final = (
+    "the Origin is another than the Host: a web page of another origin asks, or a proxy in front has not passed on the "
+    "Host as the browser sent it, with its port"
+)
+
+
 def refuse_other_origins(method: str, headers: Headers) -> None:
     """Raises forbidden."""
     from_elsewhere = any(site.lower() not in OURS for site in headers.getlist("sec-fetch-site"))
     if from_elsewhere and not _is_visit(method, headers):
         raise ServiceError("forbidden", "a web page of another origin may not ask for this")
     if any(not _is_own(origin, headers.get("host", "")) for origin in headers.getlist("origin")):
-        raise ServiceError("forbidden", "the Origin is another than the Host")
+        raise ServiceError("forbidden", OTHER_HOST)
 
 
 def _is_visit(method: str, headers: Headers) -> bool:

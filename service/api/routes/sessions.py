@@ -46,7 +46,7 @@ async def log_in(request: Request, backend: Context) -> Response:
         if error.code != "unauthorised":
             raise
         return _refused(request, backend, wanted)
-    response = RedirectResponse(wanted, 303)
+    response = RedirectResponse(f".{wanted}", 303)
     if caller.key_id is not None:
         await _close(request, backend)
         token = await backend.sessions.open(caller.key_id)
@@ -59,7 +59,7 @@ async def log_in(request: Request, backend: Context) -> Response:
 async def log_out(request: Request, backend: Context) -> Response:
     """Close the session, here and in the browser. One that is over is no error."""
     await _close(request, backend)
-    response = RedirectResponse("/login", 303)
+    response = RedirectResponse("./login", 303)
     forget_session(response)
     return response
 
