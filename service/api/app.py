@@ -1,9 +1,9 @@
-"""The ASGI application. `create_app` is uvicorn's factory; all state lives in its lifespan."""
+"""The ASGI application, which `service.api.http.server` makes and serves; all state lives in its lifespan."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TypedDict
+from typing import Final, TypedDict
 
 from fastapi import Depends, FastAPI
 
@@ -50,11 +50,17 @@ from service.api.routes import (
     what_if,
     workers,
 )
-from service.settings import Settings, read_settings
+from service.settings import Settings
 from service.telemetry.tracing import open_tracing
 
 DESCRIPTION = """Graphs stay resident, capacity changes are re-solved warm, every answer carries a certificate.
 Errors are problem+json with a stable `code`."""
+
+
+OTHER_SERVER: Final = (
+    "it is served by its own server alone, whose bounds on heads, bodies, connections and readers a plain uvicorn or "
+    "gunicorn has not: run `headrace serve`, or one API process by `python -m service.api --host HOST --port PORT`"
+)
 
 
 class State(TypedDict):
@@ -64,8 +70,10 @@ class State(TypedDict):
 def create_app(
     settings: Settings | None = None, *, open_backend: OpenBackend = open_backend, ending: Ending | None = None
 ) -> FastAPI:
-    """The application; `settings` come from the environment if not given."""
-    settings, ending = settings or read_settings(), ending or Ending()
+    """The application. Raises TypeError without `settings`: then another server calls it, as its factory."""
+    if settings is None:
+        raise TypeError(OTHER_SERVER)
+    ending = ending or Ending()
     metrics = Metrics()
     tracing = open_tracing("api")
 

@@ -2,6 +2,8 @@
 
 import json
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -133,3 +135,12 @@ def test_the_log_gets_a_line_a_second(
     exchange(address, b"GET nonsense\r\n\r\n")
     told = "refused: this is no request of HTTP/1.1: invalid characters in url (20 more since the line before)"
     assert caplog.messages == [told]
+
+
+def test_another_server_is_told_what_to_run() -> None:
+    """A plain uvicorn has none of these bounds, and did not end while an event stream was open."""
+    command = [sys.executable, "-m", "uvicorn", "--factory", "service.api.app:create_app", "--port", "0"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode != 0
+    assert "python -m service.api --host HOST --port PORT" in ended.stderr
+    assert "Traceback" not in ended.stderr
