@@ -91,11 +91,12 @@ class Registry:
         Read in one MULTI: another worker may replace the graph meanwhile. Raises `Fenced` if that goes on.
         """
         for _ in range(MAX_TRIES):
+            about = self._keys.names, self._keys.owners, self._keys.graph(guess or "")
             with self._redis.pipeline() as pipe:
                 pipe.hget(self._keys.names, name)
                 pipe.hget(self._keys.owners, name)
-                pipe.hmget(self._keys.graph(guess or ""), *HELD)
-                current, owner, row = pipe.execute()
+                pipe.hmget(about[-1], *HELD)
+                current, owner, row = each(pipe.execute(raise_on_error=False), about)
             owned_by = None if owner is None else owner.decode(errors="replace")
             if current is None:
                 return Found(owner=owned_by)
@@ -105,6 +106,8 @@ class Registry:
             guess = graph_id
         else:
             raise Fenced(f"{name} keeps changing")
+        if row is None:
+            row = []  # of a key of another kind, which cannot be read as a graph
         return Found(graph_id, owned_by, None if None in row else row, self._keys.graph(graph_id))
 
     def owned_by(self, worker: str) -> list[str]:
@@ -182,7 +185,7 @@ class Registry:
                 doomed = self._replaced(pipe, name, old, if_match)
                 if old is None:
                     return False
-                (version,) = watched(pipe, [], ("HGET", self._keys.graph(old), "version"))
+                (version,) = watched(pipe, [], ("HGET", self._keys.graph(old), "version"), of_any_kind=True)
                 pipe.multi()
                 pipe.hdel(self._keys.names, name)
                 give(pipe, self._keys, name, None)
@@ -249,9 +252,9 @@ class Registry:
             check_version(name, None, if_match, "")
             return []
         graph, listed = self._keys.graph(graph_id), self._keys.snapshots(graph_id)
-        (version, base), snapshots = watched(
-            pipe, [graph, listed], ("HMGET", graph, "version", "base"), ("GET", listed)
-        )
+        reads = ("HMGET", graph, "version", "base"), ("GET", listed)
+        row, snapshots = watched(pipe, [graph, listed], *reads, of_any_kind=True)
+        version, base = row or (None, None)
         at = None if version is None else figure(version)
         check_version(name, at, if_match, generation_of(graph_id))
         blobs = []

@@ -48,9 +48,9 @@ class Catalogue:
         known = None
         while (graph_id := await self._redis.hget(self._keys.names, name)) not in (None, known):
             found = graph_id.decode(errors="replace")
-            row = await self._redis.hgetall(key := self._keys.graph(found))
-            if b"version" in row:
-                with reading(f"graph {name!r}", key):
+            with reading(f"graph {name!r}", key := self._keys.graph(found)):
+                row = await self._redis.hgetall(key)
+                if b"version" in row:
                     return read_info(name, found, row)
             known = graph_id
         return None

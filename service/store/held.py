@@ -60,7 +60,7 @@ def found(keys: Keys, guess: str, answers: Sequence[Any]) -> Found | None:
     An id is never used twice. So a graph that has the name after its row was read had it then, and was at that
     version: the reads need no MULTI around them.
     """
-    row, current, owner = answers
-    if current != guess.encode() or None in row:
+    row, current, owner = answers  # the first is None for a key of another kind, which is looked at once more
+    if row is None or current != guess.encode() or None in row:
         return None
     return Found(guess, None if owner is None else owner.decode(errors="replace"), row, keys.graph(guess))

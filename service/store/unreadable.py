@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
+import redis
 import structlog
 import zstandard
 from pydantic import ValidationError
@@ -39,11 +40,17 @@ class Unreadable(ServiceError):
 
 @contextmanager
 def reading(what: str, key: str, field: str = "") -> Iterator[None]:
-    """Raises `Unreadable` in place of what reading `what` raises, and tells it in the log."""
+    """Raises `Unreadable` in place of what reading `what` raises, and tells it in the log. A key of another kind is
+    unreadable as well."""
     try:
         yield
     except NOT_READ as error:
         _tell(key, field, _why(error))
+        raise Unreadable(what) from error
+    except redis.ResponseError as error:
+        if not is_of_wrong_type(error):
+            raise
+        _tell(key, field, str(error))
         raise Unreadable(what) from error
 
 

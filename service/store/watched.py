@@ -9,12 +9,16 @@ from typing import Any, TypeAlias
 
 import redis
 
+from service.store.connection import is_of_wrong_type
+
 Read: TypeAlias = tuple[str, ...]
 """A command that only reads, such as ("HGET", key, field)."""
 
 
-def watched(pipe: Any, keys: Sequence[str], *reads: Read) -> list[Any]:
+def watched(pipe: Any, keys: Sequence[str], *reads: Read, of_any_kind: bool = False) -> list[Any]:
     """The answers to `reads`. `pipe` watches `keys` from before they were read; go on with its `multi`.
+
+    With `of_any_kind`, a key that holds something of another kind than is read is one without anything in it.
 
     `pipe` is a pipeline that has sent nothing yet, or that is watching already: then `keys` may be empty. Raises
     RedisError; then nothing is written, and the pipeline's end lets go of the connection.
@@ -28,7 +32,7 @@ def watched(pipe: Any, keys: Sequence[str], *reads: Read) -> list[Any]:
         try:
             answers.append(pipe.parse_response(connection, command[0]))
         except redis.ResponseError as error:  # the other answers are read all the same: they are on their way
-            answers.append(error)
+            answers.append(None if of_any_kind and is_of_wrong_type(error) else error)
     return _good(answers, len(reads))
 
 

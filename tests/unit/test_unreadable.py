@@ -276,6 +276,30 @@ def test_a_command_that_meets_a_key_of_another_kind_ends(
     assert client.hkeys(keys.names) == [b"other"]
 
 
+@pytest.mark.parametrize("is_resident", [True, False])
+@pytest.mark.parametrize("which", ["graph", "snapshots", "log", "states"])
+def test_a_graph_with_a_key_of_another_kind_can_be_deleted_and_replaced(
+    settings: Settings, client: Any, keys: Keys, caller: Caller, worker: Worker, which: str, *, is_resident: bool
+) -> None:
+    """It could not be, and nothing said how else to get rid of it."""
+    for get_rid in (lambda: caller.ask(Kind.DELETE, "g", DeleteArgs()), lambda: None):
+        key = getattr(keys, which)(client.hget(keys.names, "g").decode())
+        client.delete(key)
+        client.sadd(key, "junk")
+        if not is_resident:
+            worker.graphs.residents.drop("g")
+        if which == "graph":
+            reply = caller.reply(Kind.MAX_FLOW, "g", MaxFlowArgs())
+            assert reply.problem is not None
+            assert "the graph cannot be read" in reply.problem.detail
+            with pytest.raises(Unreadable, match="graph 'g' cannot be read"):
+                in_redis(settings, lambda redis, keys: Catalogue(redis, keys).get("g"))
+        get_rid()
+        caller.load("g", diamond().edges)
+        assert caller.value("g") > 0
+        assert not client.exists(key)
+
+
 def test_a_key_of_another_kind_stops_no_other_graph(
     settings: Settings, client: Any, keys: Keys, caller: Caller, start_worker: StartWorker
 ) -> None:

@@ -39,7 +39,7 @@ class Looks:
             task.look = look
         names, reads = before_try(self._keys, [task.command.id for task in tasks])
         about_graph = before_found(self._keys, graph, guess) if guess else ()
-        outcomes, n_followed, *answers = watched(pipe, names, *reads, *about_graph)
+        outcomes, n_followed, *answers = watched(pipe, names, *reads, *about_graph, of_any_kind=True)
         there = found(self._keys, guess, answers[len(tasks) :]) if guess else None
         for look in looks:
             look.is_followed, look.found = n_followed > 0, there
