@@ -3,7 +3,7 @@
 import ssl
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Final
 
 import redis
@@ -13,6 +13,7 @@ from service.host.refusal import CannotServe
 from service.settings import Settings
 from service.store.connection import is_away
 from service.store.keys import Keys
+from service.store.room import warn_of_eviction
 from service.telemetry.redaction import redacted
 
 PAUSE_S: Final = 0.25
@@ -44,6 +45,8 @@ def await_redis(settings: Settings, stop: threading.Event) -> None:
                 if mode in UNFIT:
                     raise CannotServe(f"{where} {UNFIT[mode]}")
                 client.unlink(Keys(settings.redis_prefix).nothing)
+                with suppress(NoPermissionError):
+                    warn_of_eviction(client.info("memory"))
                 return
             except NoPermissionError as error:
                 keys = f"{settings.redis_prefix}* (HEADRACE_REDIS_PREFIX)"

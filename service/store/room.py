@@ -9,10 +9,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any, Final
 
 import redis
 import redis.asyncio
+import structlog
 
 from service.errors import ServiceError
 
@@ -27,6 +29,11 @@ RESERVE_MOST_BYTES: Final = 256 << 20
 
 FRESH_S: Final = 0.25
 """How long an answer of Redis is used; what was taken since is added to it."""
+
+NO_EVICTION: Final = "noeviction"
+EVICTS: Final = "once maxmemory is reached this Redis removes graphs and keys: CONFIG SET maxmemory-policy noeviction"
+
+log = structlog.get_logger(__name__)
 
 
 class Need(Enum):
@@ -66,6 +73,18 @@ class Memory:
         return self.used + more <= self.limit - int(need.value * self.reserve)
 
 
+def warn_of_eviction(info: Mapping[str, Any]) -> None:
+    """Tell the log, once in each process, of a server that by its INFO may forget what was acknowledged."""
+    policy = info.get("maxmemory_policy", NO_EVICTION)
+    if policy != NO_EVICTION:
+        _tell_eviction(policy)
+
+
+@lru_cache
+def _tell_eviction(policy: str) -> None:
+    log.warning("redis_may_evict", maxmemory_policy=policy, hint=EVICTS)
+
+
 class _Room:
     """What both sides know between two answers of Redis."""
 
@@ -82,6 +101,7 @@ class _Room:
     def heard(self, info: Mapping[str, Any] | None) -> None:
         """Take note of the answer to INFO; None: it was denied, and is not asked for again."""
         self._may_ask = info is not None
+        warn_of_eviction(info or {})
         self._memory = Memory() if info is None else Memory.of(info)
         self._asked_at, self._taken = time.monotonic(), 0
 

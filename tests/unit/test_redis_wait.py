@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from structlog.testing import capture_logs
 from typer.testing import CliRunner
 
 from service.cli.main import app
@@ -129,3 +130,12 @@ def test_a_redis_that_comes_in_time(settings: Settings) -> None:
     await_redis(settings.model_copy(update={"redis_wait_s": 0.0}), never)
     await_redis(away, never)
     await_redis(away.model_copy(update={"redis_wait_s": 60.0}), stopped)
+
+
+def test_a_redis_that_may_evict_is_told_of_at_the_start(tmp_path: Path) -> None:
+    for policy, told in (("noeviction", []), ("volatile-ttl", ["volatile-ttl"])):
+        with a_redis(tmp_path, "--maxmemory-policy", policy) as port, capture_logs() as logs:
+            settings = Settings(redis_url=f"redis://127.0.0.1:{port}/0")
+            await_redis(settings, threading.Event())
+            await_redis(settings, threading.Event())
+        assert [line["maxmemory_policy"] for line in logs if line["event"] == "redis_may_evict"] == told
