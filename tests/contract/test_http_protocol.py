@@ -139,6 +139,16 @@ def test_who_closes_its_own_side_is_answered(address: Address) -> None:
     assert b'"body": "whole"' in half_closed(address, post("/post", b"whole"))
 
 
+def test_who_closes_its_own_side_is_not_waited_for_without_end(
+    address: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that has gone looks the same, and kept a place among the connections for as long as it had wanted to
+    wait."""
+    monkeypatch.setattr(http_protocol, "HALF_CLOSED_S", 0.3)
+    assert half_closed(address, get("/slow")) == b""
+    assert half_closed(address, get("/quick")).startswith(b"HTTP/1.1 200")
+
+
 def test_who_closes_before_the_end_of_a_request_is_not_waited_for(address: Address, echo: Echo) -> None:
     echo.disconnected.clear()
     assert half_closed(address, get("/none")[:-2]) == b""

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Final
 
 from pydantic_core import to_json
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from service.api.http.timer import Timer
 from service.errors import STATUS, TITLES
@@ -35,6 +36,13 @@ def reset(transport: asyncio.Transport) -> None:
     with suppress(OSError):
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
     transport.abort()
+
+
+def close_unless_begun(cycle: RequestResponseCycle, transport: asyncio.Transport) -> None:
+    """Close a connection whose answer has not begun, as its caller may be gone: who has closed one side and who has
+    closed both look the same."""
+    if not cycle.response_started:
+        transport.close()
 
 
 def hang_up(transport: asyncio.Transport, timer: Timer) -> None:

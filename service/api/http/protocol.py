@@ -18,7 +18,7 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.api.http.chunks import Chunks, Refused
-from service.api.http.closing import hang_up, refusal, reset
+from service.api.http.closing import close_unless_begun, hang_up, refusal, reset
 from service.api.http.connections import Place, ServerConfig
 from service.api.http.cookies import ours
 from service.api.http.corked import Corked
@@ -46,6 +46,9 @@ WRITE_TIMEOUT_S: Final = 30.0
 
 PIECE_BYTES: Final = 4 * 1024
 """Bytes of a chunked body that the parser gets at a time: it calls back for each chunk, and a chunk may be one byte."""
+
+HALF_CLOSED_S: Final = 10.0
+"""How long an answer may take to begin for a caller who has closed its side of the connection, and may be gone."""
 
 TURN_S: Final = 0.001
 """When the parser has been at work for so long, the event loop turns, and other connections come first."""
@@ -154,6 +157,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._part is not Part.AHEAD or self.cycle.chunked_encoding or not self.transport.can_write_eof():
             return False
         self.cycle.keep_alive = False  # which closes the connection when it is answered
+        self._head_timer.start(HALF_CLOSED_S, partial(close_unless_begun, self.cycle, self.transport))
         return True
 
     def pause_writing(self) -> None:
@@ -316,8 +320,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def _next(self) -> None:
         """Begin the head of the next request, as this one is over."""
         self._part = Part.HEAD
-        self._head_bytes = 0
-        self._begun = False
+        self._head_bytes, self._begun = 0, False
         if self.place is not None:
             self.place.free()
 

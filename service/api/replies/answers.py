@@ -14,6 +14,7 @@ from service.api.backend import Backend
 from service.api.headers import Waiting, idempotency_key, waiting
 from service.api.replies.repeats import REPEATED, Question
 from service.api.replies.results import Result, lines_response, open_result, result_response
+from service.api.replies.waits import while_there
 from service.errors import RETRY_AFTER_S, STATUS, ServiceError
 from service.protocol import (
     ARGS,
@@ -108,7 +109,9 @@ async def ask(
     request.state.job_id = job_id  # for the log
     on_sent()
     left_s = max(0.0, patience.wait_s - stood_s)
-    reply = await (wait or backend.dispatcher.wait)(job_id, left_s) if patience.wait_s > 0 else None
+    reply, wait = None, wait or backend.dispatcher.wait
+    if patience.wait_s > 0:  # a part of something goes on whoever is there, as does what comes after it
+        reply = await (wait(job_id, left_s) if in_place else while_there(request, wait, job_id, left_s))
     if isinstance(reply, Response):
         return reply
     if reply is None and in_place:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import AsyncIterable
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request
@@ -32,6 +33,7 @@ from service.api.replies.problems import problem_content
 from service.api.replies.results import result_response
 from service.api.replies.rows import reply_or_rows
 from service.api.replies.streams import NothingFollows, while_allowed
+from service.api.replies.waits import while_there
 from service.errors import ServiceError
 from service.models.jobs import JobList, JobView
 from service.protocol import JSON_TYPE, TERMINAL_STATUSES, Kind, Problem, Status
@@ -121,7 +123,7 @@ async def get_job(job: KnownJob, request: Request, backend: Context) -> Response
     """The job as it is now, or, with `Prefer: wait=SECONDS`, as soon as it is over."""
     patience = waiting(request.headers, backend.settings, default_s=0)
     if patience.wait_s > 0 and job.status not in TERMINAL_STATUSES:
-        await backend.dispatcher.wait(job.id, patience.wait_s)
+        await while_there(request, backend.dispatcher.wait, job.id, patience.wait_s)
         job = await _known_job(job.id, backend, await authorise(request))  # the key may have ended meanwhile
     headers = None if patience.applied is None else {"Preference-Applied": patience.applied}
     return await _answer(job, backend, headers)
@@ -144,11 +146,12 @@ async def get_job_result(
     prefers lines gets those that are there, and the others as they come."""
     patience = waiting(request.headers, backend.settings, default_s=0)
     if job.kind in OF_ROWS and job.status not in TERMINAL_STATUSES and asks_for_lines(request.headers):
-        reply = await reply_or_rows(request, backend, job.graph, job.id, patience.wait_s, after)
+        rows = partial(reply_or_rows, request, backend, job.graph, after=after)
+        reply = await while_there(request, rows, job.id, patience.wait_s)
         if isinstance(reply, Response):
             return reply
     else:
-        reply = await backend.dispatcher.wait(job.id, patience.wait_s)
+        reply = await while_there(request, backend.dispatcher.wait, job.id, patience.wait_s)
     await _known_job(job.id, backend, await authorise(request))  # the key may have ended meanwhile
     if reply is None:
         return accepted(job.id, patience)
