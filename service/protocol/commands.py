@@ -154,6 +154,11 @@ class Command(Message):
         return self
 
     @property
+    def carried(self) -> Arguments | None:
+        """The arguments that were given to it."""
+        return self._carried
+
+    @property
     def n_bytes(self) -> int:
         """Of the packed edges that a load is about to bring; 0 of what brings none."""
         return self._carried.n_bytes if isinstance(self._carried, LoadArgs) else 0

@@ -14,6 +14,7 @@ import redis.asyncio
 
 from service.errors import OTHER_REQUEST, ServiceError
 from service.protocol import Command, Kind
+from service.queue.beside import beside
 from service.queue.grouped import Group
 from service.queue.models import WorkerInfo
 from service.queue.placement import Placement, Seen, unavailable
@@ -56,7 +57,7 @@ class Submission:
         Raises rate_limited, worker_unavailable, unknown_graph, idempotency_conflict or out_of_memory. Cost: two round
         trips, which short commands share.
         """
-        text = command.to_json()
+        text = await beside(command.carried, command.to_json)
         pause_s, deadline, tried = FIRST_PAUSE_S, time.monotonic() + PATIENCE_S, False
         if self._group.takes(command, text):
             if await self._group.put(command, text):

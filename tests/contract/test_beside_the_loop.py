@@ -1,5 +1,6 @@
 """What takes long is not made in the event loop while others wait: the OpenAPI document, a scrape of everything."""
 
+import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,8 @@ from pydantic.json_schema import models_json_schema
 from service.api import metrics as api_metrics
 from service.api import openapi
 from service.api.app import create_app
+from service.api.bodies.parsing import HERE_BYTES
+from service.api.replies import answers
 from service.api.routes import health
 from service.settings import Settings
 from tests.contract.conftest import running
@@ -82,3 +85,20 @@ def test_a_scrape_that_fails_is_made_again(api: Api, monkeypatch: pytest.MonkeyP
         breaking.setattr(health, "scrape", broken)
         assert api.http.get("/metrics").status_code == 500
     assert "headrace_redis_up 1" in api.http.get("/metrics").text
+
+
+def test_long_arguments_are_not_hashed_where_others_wait(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the Idempotency-Key of an update, and to know a question again."""
+    hash_them, held_up = answers.digest, []
+
+    def hashed(*parts: Any) -> str:
+        held_up.append(asyncio._get_running_loop() is not None)
+        return hash_them(*parts)
+
+    monkeypatch.setattr(answers, "digest", hashed)
+    names = [f"{row:0100}" for row in range(HERE_BYTES // 100)]
+    update, key = {"edges": names, "set": [1] * len(names)}, {"Idempotency-Key": "long"}
+    assert api.http.patch("/v1/graphs/city/capacities", json=update, headers=key).status_code == 200
+    question = {"sources": names, "sinks": ["t"]}
+    assert api.http.post("/v1/graphs/city/max-flow", json=question).status_code == 200
+    assert held_up == [False, False]

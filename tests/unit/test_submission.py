@@ -22,6 +22,17 @@ from tests.service_fixtures import Caller, StartWorker, code_of
 ADD_1 = PatchArgs(batch=[Operation(op="add", edges=[0], amounts=["1"])])
 
 
+class Long:
+    """Arguments that another process has written, and whether they were copied where the event loop runs."""
+
+    def __init__(self) -> None:
+        self.held_up: list[bool] = []
+
+    def to_json(self) -> bytes:
+        self.held_up.append(asyncio._get_running_loop() is not None)
+        return ADD_1.to_json()
+
+
 def alive(client: Any, keys: Keys, *workers: str) -> None:
     for worker in workers:
         client.set(keys.lease(worker), "somebody")
@@ -45,6 +56,16 @@ def test_no_command_is_queued_with_a_worker_that_has_just_handed_the_graph_on(
     assert moved == [True]
     assert (client.xlen(keys.commands("w0")), client.xlen(keys.commands("w1"))) == (0, 1)
     assert (client.zcard(keys.waiting("w0")), client.zcard(keys.waiting("w1"))) == (0, 1)
+
+
+def test_long_arguments_are_not_copied_in_the_event_loop(caller: Caller, client: Any, keys: Keys) -> None:
+    alive(client, keys, "w0")
+    client.hset(keys.owners, "g", "w0")
+    args = Long()
+    caller.submit(Kind.PATCH, "g", args)
+    assert args.held_up == [False]
+    ((_, fields),) = client.xrange(keys.commands("w0"))
+    assert ADD_1.to_json() in fields[b"command"]
 
 
 @pytest.mark.parametrize("key", [None, "key"])

@@ -3,6 +3,7 @@
 import hashlib
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from fastapi import Request
@@ -29,6 +30,7 @@ from service.protocol import (
     Reply,
     Status,
 )
+from service.queue.beside import beside
 from service.store.jobs.events import LOST
 
 KEYED: Final = frozenset(
@@ -86,7 +88,7 @@ async def ask(
     key = idempotency_key(request.headers) if kind in KEYED and not in_place else None
     patience = Waiting(backend.settings.max_wait_s) if in_place else waiting(request.headers, backend.settings)
     if key is not None and body_digest is None:
-        body_digest = digest_of_args(kind, args)
+        body_digest = await beside(args, partial(digest_of_args, kind, args))
     stands = patience.wait_s > 0 and kind not in NEVER_CUT_OFF
     ticket = backend.admission.enter(graph, request.state.caller.key_id, waits=stands)
     try:
@@ -162,7 +164,8 @@ async def answer(
     is the answer still, is given again."""
     repeats, question = backend.repeats, None
     if kind in REPEATED and waiting(request.headers, backend.settings).wait_s > 0:
-        question, connection = Question(kind, graph, digest_of_args(kind, args)), repeats.connection
+        digested = await beside(args, partial(digest_of_args, kind, args))
+        question, connection = Question(kind, graph, digested), repeats.connection
         if (again := await repeats.find(question)) is not None:
             backend.metrics.repeated(kind)
             return again
