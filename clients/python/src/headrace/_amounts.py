@@ -82,8 +82,12 @@ def dumps(value: object) -> str:
 
 
 def loads(content: bytes | str) -> Any:
-    """JSON with every number exact."""
-    return json.loads(content, parse_float=Decimal)
+    """JSON with every number exact. Raises `ValueError` for what is none, is nested too deep, or has a number that no
+    `Decimal` is: something other than the service has written it."""
+    try:
+        return json.loads(content, parse_float=Decimal)
+    except (RecursionError, ArithmeticError) as error:
+        raise ValueError(f"JSON that cannot be read: {error!r}") from error
 
 
 def exact(value: Any) -> Exact:
