@@ -2,6 +2,7 @@
 
 import io
 import math
+import sys
 import tokenize
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from gpu_engine.errors import InvalidNetwork
+from gpu_engine.formats._place import ROWS
+from gpu_engine.types import BoolArray
 
 PLAIN_KINDS = "biufU"
 """Booleans, integers, floats and text; never objects, which would need pickle."""
@@ -69,8 +72,18 @@ def read_array(data: bytes | memoryview, what: str) -> NDArray[Any]:
     view = memoryview(data)
     found = read_type(view[:HEAD_BYTES], len(view), what)
     flat = np.frombuffer(view, dtype=found.dtype, offset=found.offset)
+    if flat.dtype.kind == "U":
+        _refuse_no_characters(flat, what)
     array = flat.reshape(found.shape, order="F" if found.fortran_order else "C")
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _refuse_no_characters(texts: NDArray[np.str_], what: str) -> None:
+    """Raises `InvalidNetwork` for numbers beyond those of characters, of which no string can be made."""
+    numbers = texts.view(np.dtype(np.uint32).newbyteorder(texts.dtype.byteorder))
+    if numbers.max(initial=0) > sys.maxunicode:
+        bad: BoolArray = np.any((numbers > sys.maxunicode).reshape(len(texts), -1), axis=1)
+        ROWS.refuse(bad, "is no text: it has a number that is no character", what=what)
 
 
 def write_array(column: NDArray[Any] | np.generic | bool | Sequence[str], what: str) -> Iterator[bytes]:

@@ -264,8 +264,7 @@ def _names(arrays: Arrays, name: str) -> Names | None:
         return None
     column = arrays[name]
     if column.ndim == 1 and column.dtype.kind == "U":
-        with refusing(name, ValueError):  # a code point that is none
-            names: list[str] = column.tolist()
+        names: list[str] = column.tolist()
         return names
     return _column(arrays, name, "iu").astype(np.int64)
 
