@@ -125,12 +125,31 @@ def test_an_archive_becomes_the_body_of_the_answer() -> None:
         archive(flow=SAID),
         archive(answer=SAID[:-1]),
         archive(answer=SAID, **{"flow.edges.utf8": SAID}),
+        archive(answer=np.frombuffer(b"[]", np.uint8), flow=SAID),
+        archive(answer=SAID, **{"value.of": SAID}),
         b"\x93NUMPY" + bytes(20),
     ],
 )
 def test_what_is_no_answer_is_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match="npz"):
         read_npz(content)
+
+
+@pytest.mark.filterwarnings("ignore")  # of NumPy and zipfile, about headers that are odd and names that are there twice
+@pytest.mark.parametrize("flipped", [0xFF, 0x01, 0x80])
+def test_a_damaged_archive_is_read_or_refused(flipped: int) -> None:
+    """Whatever the libraries raise for it: so a broken proxy gets a program the error that it looks out for."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, answer=SAID, flow=np.arange(50))
+    whole, refused = buffer.getvalue(), 0
+    for at in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[at] ^= flipped
+        try:
+            read_npz(bytes(damaged))
+        except ValueError:
+            refused += 1
+    assert refused > len(whole) / 2
 
 
 def test_slices_are_columns() -> None:

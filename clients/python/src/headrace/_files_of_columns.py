@@ -1,7 +1,10 @@
 """Answers that come as npz: read into the same body that JSON gives, with arrays where it has lists."""
 
 import io
+import struct
+import tokenize
 import zipfile
+import zlib
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +18,9 @@ ACCEPT: Final = {"Accept": f"{NPZ}, application/json;q=0.5"}
 """What a question with columns asks for; a service that has no npz answers JSON."""
 
 UTF8, OFFSETS = ".utf8", ".offsets"
-MALFORMED: Final = (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile)
+WRONG_ZIP: Final = (EOFError, OSError, RuntimeError, struct.error, zipfile.BadZipFile, zlib.error)
+WRONG_COLUMNS: Final = (ValueError, LookupError, TypeError, AttributeError, SyntaxError, tokenize.TokenError)
+"""What libraries raise for a header of NumPy that is none, too."""
 
 
 def read_npz(content: bytes) -> dict[str, Any]:
@@ -30,7 +35,7 @@ def read_npz(content: bytes) -> dict[str, Any]:
                 _put(body, stem, Texts(column, arrays[stem + OFFSETS]))
             elif name.removesuffix(OFFSETS) + UTF8 not in arrays:
                 _put(body, name, column)
-    except MALFORMED as error:
+    except (*WRONG_ZIP, *WRONG_COLUMNS) as error:
         raise ValueError(f"no answer in npz: {error}") from error
     return body
 
