@@ -78,6 +78,7 @@ PATHS = [
     Clumsy("GET", f"{CITY}/", None, 404, "not_found", "did you mean /v1/graphs/city?"),
     Clumsy("GET", f"{CITY}/capacity", None, 404, "not_found", "did you mean /v1/graphs/city/capacities?"),
     Clumsy("POST", f"{CITY}:clone", {"to": "city-2"}, 405, "method_not_allowed", "and copied by {name}:copy"),
+    Clumsy("PUT", "/login", None, 405, "method_not_allowed", "/login, which takes GET and HEAD and POST"),
     Clumsy("PATCH", f"{CITY}:copy", {"to": "city-2"}, 405, "method_not_allowed", "{name}:copy, which takes POST"),
     Clumsy("POST", f"{CITY}:copy", {"to": "city 2"}, 422, "invalid_body", "'city 2' is no graph name", "/to"),
     Clumsy("POST", f"{CITY}/maxflow", {}, 404, "not_found", "did you mean /v1/graphs/city/max-flow?"),

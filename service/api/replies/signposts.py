@@ -63,10 +63,11 @@ def not_found(app: FastAPI, path: str) -> str:
 
 def not_allowed(app: FastAPI, method: str, path: str) -> tuple[str, list[str]]:
     """What to say about a method that a path does not have, and the methods that it has."""
-    template = meant(app, path)
+    known = {**_operations(app), **app.state.pages}
+    template = _closest(path, known)
     if template is None:
         return f"{method} is not for {_shown(path)}", []
-    operations = _operations(app)[template]
+    operations = known[template]
     methods = sorted({*operations, *(["HEAD"] if "GET" in operations else [])})
     methods += ["QUERY"] if QUESTION.fullmatch(path) else []
     instead = ASKED if method in ("GET", "HEAD") and QUESTION.fullmatch(path) else INSTEAD.get((method, template))
@@ -75,9 +76,14 @@ def not_allowed(app: FastAPI, method: str, path: str) -> tuple[str, list[str]]:
 
 
 def meant(app: FastAPI, path: str) -> str | None:
-    """The path of the API that this one is, as its routes write it; of several the one that leaves the least to names:
-    ``x:copy`` is no graph, and a copy is made of it. None: there is none."""
-    fitting = (template for template in _operations(app) if _fits(path, template))
+    """The path of the API that this one is, as its routes write it. None: there is none."""
+    return _closest(path, _operations(app))
+
+
+def _closest(path: str, templates: Iterable[str]) -> str | None:
+    """The path that this one is; of several the one that leaves the least to names: ``x:copy`` is no graph, and a copy is
+    made of it."""
+    fitting = (template for template in templates if _fits(path, template))
     return max(fitting, key=lambda template: len(NAME.sub("", template)), default=None)
 
 
@@ -118,12 +124,15 @@ def _parts(function: Dependant) -> Iterator[Dependant]:
 
 
 def install(app: FastAPI, routes: Iterable[object]) -> None:
-    """Keep for the functions above what the service can be asked for: the methods of each path."""
+    """Keep for the functions above what the service can be asked for: the methods of each path. Pages for people are
+    kept apart from the API, as none of them is what somebody meant who asked for another path."""
     operations: dict[str, set[str]] = {}
+    pages: dict[str, set[str]] = {}
     for route in routes:
-        if isinstance(route, APIRoute) and route.include_in_schema:
-            operations.setdefault(route.path_format, set()).update(route.methods or ())
-    app.state.operations = operations
+        if isinstance(route, APIRoute):
+            kept = operations if route.include_in_schema else pages
+            kept.setdefault(route.path_format, set()).update(route.methods or ())
+    app.state.operations, app.state.pages = operations, pages
 
 
 def _operations(app: FastAPI) -> Mapping[str, set[str]]:
