@@ -81,8 +81,8 @@ def meant(app: FastAPI, path: str) -> str | None:
 
 
 def _closest(path: str, templates: Iterable[str]) -> str | None:
-    """The path that this one is; of several the one that leaves the least to names: ``x:copy`` is no graph, and a copy is
-    made of it."""
+    """The path that this one is; of several the one that leaves the least to names: ``x:copy`` is no graph, and a copy
+    is made of it."""
     fitting = (template for template in templates if _fits(path, template))
     return max(fitting, key=lambda template: len(NAME.sub("", template)), default=None)
 
