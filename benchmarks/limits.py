@@ -34,6 +34,7 @@ from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.parametric.curve import Curve, Point, curve
 from gpu_engine.parametric.probes import Prober, Scaled
+from gpu_engine.parametric.spans import SpanProber
 from gpu_engine.types import INFINITE, BoolArray
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -105,7 +106,7 @@ def curve_of(
     asked: list[Point] = []
 
     def draw() -> Curve:
-        prober = Prober.of(engine, state, terminals, Scaled(rows), solve)
+        prober = SpanProber(Prober.of(engine, state, terminals, Scaled(rows), solve))
         asked.clear()
 
         def probe(factor: Fraction) -> Point:

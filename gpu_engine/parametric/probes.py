@@ -50,8 +50,10 @@ class Prober:
     _flow: UnitArray = field(init=False)
     _excess: UnitArray = field(init=False)
     _source_side: BoolArray = field(init=False)
-    _rows: EdgeArray = field(init=False)
-    _is_scaled: BoolArray = field(init=False)
+    rows: EdgeArray = field(init=False)
+    """Edges that are scaled and have a limit."""
+    is_scaled: BoolArray = field(init=False)
+    """bool[m], or bool[1] where no edge is."""
 
     @classmethod
     def of(
@@ -68,19 +70,23 @@ class Prober:
         arrays = engine.export(state)
         made._flow, made._excess = arrays["flow"].astype(np.int64), arrays["excess"].astype(np.int64)
         made._source_side = arrays["source_side"].astype(np.bool_)
-        made._rows = scaled.rows[made.network.capacity[scaled.rows] != INFINITE]
-        made._is_scaled = np.zeros(made.network.n_edges if len(made._rows) else 1, np.bool_)
-        made._is_scaled[made._rows] = True
+        made.rows = scaled.rows[made.network.capacity[scaled.rows] != INFINITE]
+        made.is_scaled = np.zeros(made.network.n_edges if len(made.rows) else 1, np.bool_)
+        made.is_scaled[made.rows] = True
         return made
 
     def __call__(self, factor: Fraction) -> Point:
-        """The value at a factor, and the line of a minimum cut there.
+        """The value at a factor, and the line of a minimum cut there. Raises as `ask`."""
+        return self.ask(factor)[0]
+
+    def ask(self, factor: Fraction) -> tuple[Point, BoolArray]:
+        """Also the source side bool[n] of the cut, the one nearest the sources.
 
         Raises `CapacityOverflow` where whole numbers have no room for it, `Cancelled`, and what ``solve`` raises.
         """
         p, q = factor.numerator, factor.denominator
         if max(p, q) > MAX_TOTAL:
-            raise _overflow(factor)
+            raise overflow(factor)
         try:
             network = self.network.multiplied(q)
             engine: Engine = CpuEngine(network, self.room)
@@ -92,12 +98,18 @@ class Prober:
                 fork = engine.fork(state, self.room)
                 engine.close(state)
                 engine, state = fork.engine, fork.overlay(NO_ROWS, NO_ROWS, terminals)
-            elif len(self._rows):
-                engine.update(self._rows, _product(self.network.capacity[self._rows], p))
+            elif len(self.rows):
+                engine.update(self.rows, _product(self.network.capacity[self.rows], p))
         except CapacityOverflow:
-            raise _overflow(factor) from None
+            raise overflow(factor) from None
         value = Fraction(self.solve(engine, state, terminals), q)
-        line = self._line(engine.cut(state).source_side)
+        side = engine.cut(state).source_side
+        return self.point(factor, value, side), side
+
+    def point(self, factor: Fraction, value: Fraction, side: BoolArray) -> Point:
+        """A flow of this value is proven: a cut of the whole network that costs as much proves that there is no larger
+        one. Raises RuntimeError if this cut does not. O(m)."""
+        line = self._line(side)
         if line.at(factor) != value:
             raise RuntimeError(f"the cut at factor {factor} is {line.at(factor)}, and the flow {value}")
         return Point(factor, value, line)
@@ -111,7 +123,7 @@ class Prober:
         """The capacity of a cut."""
         network, ends = self.network, self.terminals.paid_by(source_side)
         edges = network.edge_arc, network.head, network.reverse_arc, network.capacity, network.undirected
-        constant, rate = map(int, crossing_sums(*edges, self._is_scaled, source_side))
+        constant, rate = map(int, crossing_sums(*edges, self.is_scaled, source_side))
         for caps, is_scaled in ((ends.supply, self.scaled.supply), (ends.demand, self.scaled.demand)):
             paid = int(caps.sum())
             constant, rate = (constant, rate + paid) if is_scaled else (constant + paid, rate)
@@ -120,7 +132,8 @@ class Prober:
 
 def probing(network: Network) -> Footprint:
     """What a `Prober` takes while it is asked: its own copy, and the engine of a factor with the copy that is changed.
-    The network counts, which it shares with the graph."""
+    The network counts, which it shares with the graph. In a span of factors no more is taken: that of its network is
+    new, but it has one flow state and no fork."""
     needs: Needs = on_cpu(network.counts)
     return needs.fork + needs.fork + needs.state + needs.cut + Footprint(network.n_edges)
 
@@ -133,7 +146,7 @@ def _product(amounts: UnitArray, by: int) -> UnitArray:
     return np.multiply(amounts, by, out=amounts.copy(), where=finite)
 
 
-def _overflow(factor: Fraction) -> CapacityOverflow:
+def overflow(factor: Fraction) -> CapacityOverflow:
     return CapacityOverflow(
         f"the flow at the factor {factor} takes amounts multiplied by {max(factor.numerator, factor.denominator)}, "
         f"and then they add up to more than {MAX_TOTAL} units: use fewer decimals, or smaller amounts"

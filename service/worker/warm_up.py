@@ -45,6 +45,7 @@ from gpu_engine.pairs.forest import forest
 from gpu_engine.pairs.global_cut import global_cut
 from gpu_engine.pairs.solver import PairSolver
 from gpu_engine.parametric.probes import Prober, Scaled
+from gpu_engine.parametric.spans import SpanProber
 from gpu_engine.partition.buckets import bucketed, link_weights
 from gpu_engine.partition.contract import drawn_together, parts_of
 from gpu_engine.partition.problem import Question, edge_weights
@@ -203,7 +204,9 @@ def _wider(network: Network, open_engine: OpenEngine) -> None:
     def solve(engine: Engine, state: FlowState, _: Terminals) -> int:
         return engine.solve(state).value
 
-    Prober.of(engine, state, ends, Scaled(rows), solve)(Fraction(1, 2))
+    probe = SpanProber(Prober.of(engine, state, ends, Scaled(np.array([0, 1])), solve))
+    for factor in (0, 2, 1):
+        probe(Fraction(factor))
     candidates = Candidates(rows, np.array([1, 2]), np.array([INFINITE, 1]))
     cheapest_expansion(network, ends, candidates, value, 1, flow=engine.flow(state, acyclic=False))
     flow = engine.flow(state, acyclic=True)

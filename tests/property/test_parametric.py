@@ -14,6 +14,7 @@ from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.parametric.curve import Curve, Line, Point, curve
 from gpu_engine.parametric.probes import Prober, Scaled
+from gpu_engine.parametric.spans import SpanProber
 from gpu_engine.types import INFINITE, MAX_TOTAL
 from tests.cases import cases
 from tests.graphs import drawn
@@ -56,7 +57,8 @@ def solved(
     state = engine.open(terminals)
     engine.solve(state)
     before = engine.network.capacity.copy()
-    found = curve(Prober.of(engine, state, terminals, scaled, proven), first, last, limit)
+    prober = SpanProber(Prober.of(engine, state, terminals, scaled, proven))
+    found = curve(prober, first, last, limit)
     assert (engine.network.capacity == before).all()
     assert engine.certificate(state).valid
     return found

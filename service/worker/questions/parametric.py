@@ -11,6 +11,7 @@ from gpu_engine.engine import Engine, FlowState
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.parametric.curve import Curve, curve
 from gpu_engine.parametric.probes import Prober, Scaled, probing
+from gpu_engine.parametric.spans import SpanProber
 from service.protocol import Envelope, Kind, ParametricArgs
 from service.store.jobs.record import Result
 from service.worker import answers
@@ -84,7 +85,7 @@ class Parametric:
 
         with time_limit(task.control, args.time_limit_s, used_s):
             began = time.perf_counter()
-            found = curve(prober, Fraction(args.first), Fraction(args.last), args.max_segments, tell)
+            found = curve(SpanProber(prober), Fraction(args.first), Fraction(args.last), args.max_segments, tell)
             took = 1e3 * (time.perf_counter() - began)
             timings = {**timings_ms, "curve": took, "total": timings_ms["total"] + took}
             whole = {**head, **_answer(prober, base, found), "timings_ms": answers.rounded(timings)}
