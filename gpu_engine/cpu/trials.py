@@ -109,6 +109,8 @@ def try_all(
         if n_changed > len(changed):
             _refill(base, work, seen)
             continue
+        epoch += 1
+        n_changed = _once(changed, n_changed, stamp, epoch)
         if left == 0:
             first[:] = -1
             more, drift = _check(
@@ -176,6 +178,20 @@ def _at_ends(
                 if role[v] == ORDINARY:
                     arcs += int(row_offsets[v + 1] - row_offsets[v])
     return arcs
+
+
+@njit(cache=True, nogil=True)
+def _once(vertices: VertexArray, count: int, stamp: NDArray[np.int32], epoch: int) -> int:
+    """Keep each of the first ``count`` once; returns how many that are. Each is proven and put back with all its arcs,
+    and every path that goes through a hub lists it."""
+    kept = 0
+    for k in range(count):
+        v = vertices[k]
+        if stamp[v] != epoch:
+            stamp[v] = epoch
+            vertices[kept] = v
+            kept += 1
+    return kept
 
 
 @njit(cache=True, nogil=True)

@@ -73,6 +73,23 @@ def test_every_closure_of_a_larger_network_is_done_and_right() -> None:
         assert tried.value[row] == maximum_flow(edges, under, terminals)
 
 
+def test_closures_around_a_hub_are_right_over_and_over() -> None:
+    """Each sink has room for one unit more, so that what one loses goes to many others, always through the hub."""
+    k = 30
+    tail, head = np.r_[:k, np.full(k, 2 * k)].astype(np.int32), np.r_[np.full(k, 2 * k), k : 2 * k].astype(np.int32)
+    edges = EdgeList(2 * k + 1, tail, head, np.r_[np.full(k, 20), np.full(k, 9)])
+    terminals, network = Terminals.of(range(k), range(k, 2 * k), [8] * k), Network(edges)
+    (trials,) = solved_fork(CpuEngine(network), terminals).trials(1)
+    changes = Changes.closing(np.arange(2 * k + 1), np.arange(2 * k))
+    tried, again = trials.run(changes, Control()), trials.run(changes, Control())
+    assert tried.done.all()
+    assert (tried.value == again.value).all()
+    for row in range(2 * k):
+        under = network.capacity.copy()
+        under[row] = 0
+        assert tried.value[row] == maximum_flow(edges, under, terminals)
+
+
 def test_what_a_cancel_leaves_is_not_done_and_what_comes_next_is_right() -> None:
     edges = generate("genrmf-wide", seed=1, a=4)
     terminals, network = Terminals.of([edges.source], [edges.sink]), Network(edges)
