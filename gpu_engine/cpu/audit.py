@@ -224,8 +224,8 @@ def _check_arcs(
     source_side: BoolArray,
     first: UnitArray,
 ) -> int:
-    """Conditions 1 and 4 on these arcs and their reverses; what flows over them. A call for each arc would take twenty
-    times as long, since each call counts anew who uses the arrays."""
+    """Conditions 1 and 4 on these arcs and their reverses; what flows over them. A call for each arc takes ten times as
+    long and more."""
     flows = 0
     for a in range(begin, end):
         r = reverse_arc[a]
