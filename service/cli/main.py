@@ -73,11 +73,29 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def main(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and end.")
     ] = False,
+    url: Annotated[str | None, typer.Option(help="Where the service listens: here, or behind the command.")] = None,
+    key: Annotated[str | None, typer.Option(help="API key: here, or behind the command.")] = None,
 ) -> None:
     """Max flow and min cut that stay solved while capacities change."""
+    for option, value, variable in (("--url", url, "HEADRACE_URL"), ("--key", key, "HEADRACE_API_KEY")):
+        if value is not None:
+            _refuse_without(context, option)
+            os.environ[variable] = value  # where the command looks, if it is not told behind it
+
+
+def _refuse_without(context: typer.Context, option: str) -> None:
+    """End with a line if the command has no such option: it would do something else than what was meant."""
+    group, name = context.command, context.invoked_subcommand or ""
+    assert isinstance(group, TyperGroup)
+    command = group.get_command(context, name)
+    assert command is not None, "which the group has just found"
+    known = [each for part in (command, *getattr(command, "commands", {}).values()) for each in part.params]
+    if not any(option in each.opts for each in known):
+        fail(f"headrace {name} takes no {option}", MISWRITTEN)
 
 
 @app.command()

@@ -82,6 +82,17 @@ def test_the_url_comes_from_the_environment_too() -> None:
     assert url in run("list", HEADRACE_URL=url)[2]
 
 
+def test_url_and_key_stand_before_the_command_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind it they count for more, and in the environment for less."""
+    near, far, other = (f"http://127.0.0.1:{free_port()}" for _ in range(3))
+    monkeypatch.setenv("HEADRACE_URL", other)
+    monkeypatch.setenv("HEADRACE_API_KEY", "k")
+    assert near in run("--url", near, "list")[2]
+    assert near in run("--url", near, "edges", "insert", "g", "a,b=1")[2]
+    assert far in run("--url", near, "list", "--url", far)[2]
+    assert "printable ASCII" in run("--key", "two words", "list")[2]
+
+
 @pytest.mark.parametrize("key", ["two words", "ключ"])
 def test_a_key_that_no_header_can_hold(key: str) -> None:
     for status, _, error in (run("list", "--key", key), run("list", HEADRACE_API_KEY=key)):
@@ -119,6 +130,8 @@ def test_a_key_that_no_header_can_hold(key: str) -> None:
         (["keys", "create", "x", "--scope", "root"], "--scope is one of"),
         (["keys", "forget"], "say --open"),
         (["soolve", "g"], "soolve"),
+        (["--url", "http://localhost:1", "serve"], "headrace serve takes no --url"),
+        (["--key", "k", "keys", "list"], "headrace keys takes no --key"),
     ],
 )
 def test_what_is_not_written_as_it_should_be(words: list[str], says: str) -> None:
