@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Final, TypedDict
 
+import structlog
 from fastapi import Depends, FastAPI
 
 from service.api import direct, openapi
@@ -50,7 +51,7 @@ from service.api.routes import (
     what_if,
     workers,
 )
-from service.settings import Settings
+from service.settings import Settings, read_settings
 from service.telemetry.tracing import open_tracing
 
 DESCRIPTION = """Graphs stay resident, capacity changes are re-solved warm, every answer carries a certificate.
@@ -58,9 +59,11 @@ Errors are problem+json with a stable `code`."""
 
 
 OTHER_SERVER: Final = (
-    "it is served by its own server alone, whose bounds on heads, bodies, connections and readers a plain uvicorn or "
-    "gunicorn has not: run `headrace serve`, or one API process by `python -m service.api --host HOST --port PORT`"
+    "a plain uvicorn or gunicorn has none of the bounds on heads, bodies, connections and slow readers that its own "
+    "server has: run `headrace serve`, or one API process by `python -m service.api --host HOST --port PORT`"
 )
+
+log = structlog.get_logger(__name__)
 
 
 class State(TypedDict):
@@ -70,9 +73,11 @@ class State(TypedDict):
 def create_app(
     settings: Settings | None = None, *, open_backend: OpenBackend = open_backend, ending: Ending | None = None
 ) -> FastAPI:
-    """The application. Raises TypeError without `settings`: then another server calls it, as its factory."""
+    """The application. Without `settings` another server calls it, as its factory: they come from the environment, and
+    the log says what that server has not."""
     if settings is None:
-        raise TypeError(OTHER_SERVER)
+        log.warning("another_server", detail=OTHER_SERVER)
+        settings = read_settings()
     ending = ending or Ending()
     metrics = Metrics()
     tracing = open_tracing("api")
