@@ -17,9 +17,17 @@ PACKAGE: Final = Path(__file__).parents[1]
 CONSTANTS: Final = ("types.py", "engine.py", "free.py")
 """Modules without kernels whose constants are compiled into kernels."""
 
-WITH_KERNELS: Final = tuple(
-    f"{package}/*.py"
-    for package in ("checks", "circulations", "closures", "cpu", "mincost", "networks", "pairs", "partition", "text")
+WITH_KERNELS: Final = (
+    "checks/*.py",
+    "circulations/*.py",
+    "closures/*.py",
+    "cpu/*.py",
+    "mincost/*.py",
+    "networks/*.py",
+    "pairs/*.py",
+    "parametric/*.py",
+    "partition/*.py",
+    "text/*.py",
 )
 """Packages with kernels, beside the modules of `gpu_engine` itself."""
 

@@ -137,9 +137,9 @@ def test_an_answer_lost_in_the_commit_itself_costs_nothing(
     """The connection breaks behind EXEC: the outcome of the command tells that it was done, and the copy stays."""
     execute, cut = redis.client.Pipeline.execute, []
 
-    def lose(pipe: Any, *args: Any) -> Any:
+    def lose(pipe: Any, *args: Any, **options: Any) -> Any:
         appends = any(command[0][0] == "XADD" and ":log:" in command[0][1] for command in pipe.command_stack)
-        answer = execute(pipe, *args)
+        answer = execute(pipe, *args, **options)
         if appends and not cut:
             cut.append(answer)
             raise redis.WatchError("a ConnectionError occurred while watching")

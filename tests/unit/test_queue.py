@@ -22,6 +22,7 @@ from service.settings import Settings
 from service.store.connection import connect
 from service.store.graphs import Catalogue
 from service.store.keys import Keys
+from service.store.primary import understood
 from tests.graphs import diamond
 from tests.oracle import maximum_flow
 from tests.service_fixtures import Caller, StartWorker, code_of, result
@@ -376,7 +377,7 @@ def test_a_redis_whose_disk_is_full_refuses_a_ping(caller: Caller, monkeypatch: 
     """Figures were refused as well, and the alert told of API processes."""
 
     async def refuse(*_: Any) -> None:
-        raise redis.ResponseError("MISCONF Errors writing to the AOF file: No space left on device")
+        raise understood(redis.ResponseError("MISCONF Errors writing to the AOF file: No space left on device"))
 
     watch = caller.dispatcher.watch
     monkeypatch.setattr(watch._redis, "ping", refuse)

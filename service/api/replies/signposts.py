@@ -24,7 +24,7 @@ QUESTION: Final = re.compile(
 )
 """Paths at which POST asks, and changes nothing: the method QUERY (RFC 10008) does as well there."""
 
-NAME: Final = re.compile(r"\{[^}]*\}")
+NAME: Final = re.compile(r"\{\w*\}")
 """What stands for any name in the path of a route."""
 
 ASKED: Final = "questions are asked by POST, with a body of JSON"
