@@ -162,6 +162,23 @@ def break_balance(engine: CpuEngine, state: CpuFlowState) -> list[int]:
     return [u]
 
 
+def break_credit(engine: CpuEngine, state: CpuFlowState) -> list[int]:
+    """A unit goes back to a source, whose excess is no condition, and is written down for another vertex: no vertex has
+    less than has come to it, and all together have what they had."""
+    heads, tails = engine.network.head, engine.network.head[engine.network.reverse_arc]
+    back = (state.residual > 0) & (state.role[tails] == 0) & (state.role[heads] != 0) & state.source_side[heads]
+    a = int(np.flatnonzero(back & state.source_side[tails] & (state.excess[tails] > 0))[0])
+    u, s = int(tails[a]), int(heads[a])
+    others = (state.role == 0) & state.source_side
+    others[u] = False
+    v = int(np.flatnonzero(others)[0])
+    state.residual[a] -= 1
+    state.residual[engine.network.reverse_arc[a]] += 1
+    state.excess[u] -= 1
+    state.excess[v] += 1
+    return [u, v, s]
+
+
 def break_free(engine: CpuEngine, state: CpuFlowState) -> list[int]:
     v = int(np.flatnonzero(state.role)[0])
     state.source_side[v] ^= True
@@ -175,6 +192,7 @@ HARMS: list[Callable[[CpuEngine, CpuFlowState], list[int]]] = [
     break_saturation,
     break_side,
     break_balance,
+    break_credit,
     break_free,
 ]
 
