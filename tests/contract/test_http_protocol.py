@@ -22,7 +22,8 @@ Address = tuple[str, int]
 
 
 class Echo:
-    """An application that answers what it was asked; `/early` before it has read any of it."""
+    """An application that answers what it was asked; `/early` before it has read any of it, `/begun` with a pause
+    behind the head of the answer."""
 
     def __init__(self) -> None:
         self.disconnected: list[str] = []
@@ -46,6 +47,7 @@ class Echo:
         content = json.dumps({"asked": f"{scope['method']} {scope['path']}", "body": body.decode(), "headers": headers})
         length = str(len(content)).encode()
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
+        await asyncio.sleep(1 if scope["path"] == "/begun" else 0)
         await send({"type": "http.response.body", "body": content.encode()})
 
 
@@ -147,6 +149,7 @@ def test_who_closes_its_own_side_is_not_waited_for_without_end(
     monkeypatch.setattr(http_protocol, "HALF_CLOSED_S", 0.3)
     assert half_closed(address, get("/slow")) == b""
     assert half_closed(address, get("/quick")).startswith(b"HTTP/1.1 200")
+    assert half_closed(address, get("/begun")).startswith(b"HTTP/1.1 200"), "which goes on for longer"
 
 
 def test_who_closes_before_the_end_of_a_request_is_not_waited_for(address: Address, echo: Echo) -> None:

@@ -10,13 +10,15 @@ import redis
 from service.host import redis_server
 from service.protocol import Kind, Operation, PatchArgs
 from service.settings import Settings
-from service.store.connection import AWAY, connect
+from service.store.connection import AWAY, WHY, connect, is_away, why_away
 from service.store.log import Log
+from service.worker.process import Worker
 from service.worker.running import tries
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker, result
 from tests.serving import eventually
 
+ADD_1 = PatchArgs(batch=[Operation(op="add", edges=[0], amounts=["1"])])
 SCRIPT = "local t = redis.call('TIME')[1] + ARGV[1] while tonumber(redis.call('TIME')[1]) < t do end"
 
 
@@ -51,6 +53,35 @@ def is_busy(client: redis.Redis) -> bool:
     return False
 
 
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("MISCONF Errors writing to the AOF file", "cannot write its files"),
+        ("NOREPLICAS Not enough good replicas to write.", "fewer replicas than min-replicas-to-write"),
+        ("BUSY Redis is busy running a script.", "runs a script"),
+    ],
+)
+def test_a_server_that_is_there_and_does_nothing_is_away(said: str, why: str) -> None:
+    error = redis.ResponseError(said)
+    assert is_away(error)
+    assert why in why_away(error)
+    assert not is_away(redis.ResponseError(f"ERR {said}"))
+
+
+def test_what_redis_goes_on_refusing_ends_with_the_reason(
+    caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tries, "MAX_SETBACKS", 1)
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise redis.exceptions.NoPermissionError("NOPERM User w has no permissions to run the 'xadd' command")
+
+    monkeypatch.setattr(Log, "append", refuse)
+    problem = caller.reply(Kind.PATCH, "g", ADD_1).problem
+    assert problem is not None
+    assert (problem.code, problem.detail) == ("worker_unavailable", WHY[redis.exceptions.NoPermissionError])
+
+
 def test_a_command_waits_for_as_long_as_a_script_runs(
     settings: Settings, caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,7 +99,6 @@ def test_a_command_waits_for_as_long_as_a_script_runs(
         return append(*args, **more)
 
     monkeypatch.setattr(Log, "append", meanwhile)
-    patch = PatchArgs(batch=[Operation(op="add", edges=[0], amounts=["1"])])
-    assert result(caller.reply(Kind.PATCH, "g", patch))["version"] == 2
+    assert result(caller.reply(Kind.PATCH, "g", ADD_1))["version"] == 2
     for script in scripts:
         script.join()

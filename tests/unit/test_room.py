@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import redis
+import structlog
 
 from gpu_engine.formats import pack
 from gpu_engine.networks.edgelist import EdgeList
@@ -276,3 +277,12 @@ def test_an_upload_that_loses_its_room_leaves_nothing(settings: Settings, full: 
         await client.aclose()
 
     asyncio.run(upload())
+
+
+def test_a_process_warns_once_of_a_server_that_may_forget(settings: Settings) -> None:
+    """Each API process hears of it with its first command, however Redis was set since it started."""
+    with structlog.testing.capture_logs() as logs:
+        for policy in ("noeviction", "allkeys-random", "allkeys-random"):
+            Room(connect(settings)).heard({"maxmemory_policy": policy})
+    told = [line["maxmemory_policy"] for line in logs if line["event"] == "redis_may_evict"]
+    assert told == ["allkeys-random"]

@@ -112,8 +112,10 @@ async def ask(
     on_sent()
     left_s = max(0.0, patience.wait_s - stood_s)
     reply, wait = None, wait or backend.dispatcher.wait
-    if patience.wait_s > 0:  # a part of something goes on whoever is there, as does what comes after it
-        reply = await (wait(job_id, left_s) if in_place else while_there(request, wait, job_id, left_s))
+    if in_place:  # whoever asked may be gone: the other parts of what was asked go on as well
+        reply = await wait(job_id, left_s)
+    elif patience.wait_s > 0:
+        reply = await while_there(request, wait, job_id, left_s)
     if isinstance(reply, Response):
         return reply
     if reply is None and in_place:
