@@ -292,6 +292,10 @@ def main(arguments: list[str] | None = None) -> int:
     compile_all(place)
     rows: list[dict[str, Any]] = []
     summaries: list[dict[str, Any]] = []
+    path = options.out or RESULTS / f"partition-{options.what}{'-device' if options.device else ''}.json"
+    document = {"kind": f"partition-{options.what}", "machine": describe(), "summary": summaries, "rows": rows}
+    if options.device:
+        document["device"] = device_label("cuda")
     if options.what == "cuts":
         for row in cuts(options.smaller, place):
             rows.append(row)
@@ -315,10 +319,7 @@ def main(arguments: list[str] | None = None) -> int:
                 rows += run
                 summaries.append(summary(run))
                 print(summaries[-1], file=sys.stderr)
-    document = {"kind": f"partition-{options.what}", "machine": describe(), "summary": summaries, "rows": rows}
-    if options.device:
-        document["device"] = device_label("cuda")
-    path = options.out or RESULTS / f"partition-{options.what}{'-device' if options.device else ''}.json"
+                path.write_text(json.dumps(document, indent=1) + "\n")  # what is measured outlives an interrupted run
     path.write_text(json.dumps(document, indent=1) + "\n")
     print(json.dumps(summaries, indent=1))
     return 0

@@ -9,7 +9,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.cuda.launch.arrays import Array, State
+from gpu_engine.cuda.launch.arrays import Array, State, as_struct
 from gpu_engine.cuda.layout import (
     DRAIN_ARGUMENTS,
     DRAIN_PROGRESS,
@@ -91,7 +91,7 @@ class Drains:
             arguments[name] = array.data.ptr
         arguments["n"] = len(state.excess)
         arguments["patience"], arguments["small"], arguments["round_limit"] = PATIENCE, SMALL, ROUND_LIMIT
-        drain(1 + len(state.arcs) // ARCS_OF_A_CLUSTER, arguments)
+        drain(1 + len(state.arcs) // ARCS_OF_A_CLUSTER, as_struct(arguments))
 
     def cancel(self) -> None:
         """Stop the drains, by a copy on a stream of its own: a kernel might not get to run beside them."""
