@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 from service.host import redis_server
-from tests.service_fixtures import caller, client, keys, redis_url, settings, start_worker, worker
+from tests.service_fixtures import by_itself, caller, client, keys, redis_url, settings, start_worker, worker
 from tests.shared_services import Services
 
 PROCESSES: Final = frozenset({"subprocess", "multiprocessing", "serving", "api_process", "redis_server", "House"})
@@ -23,7 +23,7 @@ LONG: Final = ("crash", "faults", "timeout")
 NEED_PROCESSES: Final = frozenset({"redis_url", "services"})
 """Fixtures that do."""
 
-__all__ = ["caller", "client", "keys", "redis_url", "settings", "start_worker", "worker"]
+__all__ = ["by_itself", "caller", "client", "keys", "redis_url", "settings", "start_worker", "worker"]
 
 
 def pytest_configure() -> None:

@@ -160,6 +160,12 @@ def start_worker(settings: Settings) -> Iterator[StartWorker]:
 
 
 @pytest.fixture
+def by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Updates are committed first and then solved and answered, as those that take long are."""
+    monkeypatch.setattr("service.worker.running.together.UPDATES", frozenset())
+
+
+@pytest.fixture
 def worker(caller: Caller, start_worker: StartWorker) -> Worker:
     """The worker w0, which has a diamond in memory as the graph g."""
     worker = start_worker()

@@ -1,6 +1,8 @@
 """Replies on their way to those who wait for them, in one API process.
 
-One task reads the process's own stream of replies; nothing polls.
+One task reads the process's own stream of replies; nothing polls. A worker that commits an update ends its job with the
+commit, so such a reply is there before Redis has handed the commit to the kernel. Another task waits for that, for all
+replies that have come meanwhile together, and only then passes them on.
 """
 
 import asyncio
@@ -8,6 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import islice
 from typing import Any, Final
 
 import redis
@@ -16,8 +19,9 @@ import structlog
 
 from service.protocol import Problem, Reply, Status
 from service.store.jobs.events import BLOCK_MS, FROM_THE_BEGINNING, LOST, in_order
+from service.store.jobs.outcomes import is_over
 from service.store.jobs.reading import Jobs
-from service.store.jobs.record import Row, has_reply, read_reply, replied_job
+from service.store.jobs.record import Row, has_reply, is_unwritten, read_reply, replied_job
 from service.store.keys import Keys
 
 RETRY_S: Final = 0.05
@@ -78,15 +82,22 @@ class Replies:
         self._pending: dict[str, asyncio.Future[Reply]] = {}
         self._queued: set[str] = set()
         """Pending jobs whose commands Redis has confirmed to be queued."""
-        self._task: asyncio.Task[None] | None = None
+        self._unwritten: dict[str, tuple[Reply, int]] = {}
+        """Replies of pending jobs that Redis may still lose, and the bytes of their texts."""
+        self._has_unwritten = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        self._task = asyncio.create_task(self._read(), name="replies")
+        self._tasks = {
+            asyncio.create_task(self._read(), name="replies"),
+            asyncio.create_task(self._settle_unwritten(), name="unwritten replies"),
+        }
 
     async def close(self) -> None:
-        while self._task is not None and not self._task.done():
-            self._task.cancel()  # the client may lose one that comes while it takes up a connection
-            await asyncio.wait({self._task}, timeout=0.1)
+        while left := {task for task in self._tasks if not task.done()}:
+            for task in left:
+                task.cancel()  # the client may lose one that comes while it takes up a connection
+            await asyncio.wait(left, timeout=0.1)
         for future in self._pending.values():
             future.cancel()
         with suppress(redis.RedisError):
@@ -155,10 +166,11 @@ class Replies:
                 if not row and job_id in queued:
                     self._settle(job_id, _failed(job_id, "worker_unavailable", LOST), 0)
                 elif has_reply(row):
-                    self._resolve(job_id, row)
+                    self._resolve(job_id, row, settled=True)
 
-    def _resolve(self, job_id: str, fields: Row) -> None:
-        """Resolve the future of one reply. One that cannot be read ends its own job alone: the reader must go on."""
+    def _resolve(self, job_id: str, fields: Row, *, settled: bool = False) -> None:
+        """Resolve the future of one reply, unless it may still be lost and is not said to be ``settled``. One that
+        cannot be read ends its own job alone: the reader must go on."""
         if job_id not in self._pending:
             return
         try:
@@ -166,7 +178,35 @@ class Replies:
         except (KeyError, ValueError) as error:
             log.error("unreadable_reply", job_id=job_id, error=str(error))
             reply = _failed(job_id, "internal_error", UNREADABLE)
-        self._settle(job_id, reply, sum(map(len, fields.values())))
+        text_bytes = sum(map(len, fields.values()))
+        if settled or not is_unwritten(fields):
+            self._settle(job_id, reply, text_bytes)
+            return
+        self._unwritten[job_id] = reply, text_bytes
+        self._has_unwritten.set()
+
+    async def _settle_unwritten(self) -> None:
+        """Pass on replies once Redis cannot lose them any more, all that are there with one look at it.
+
+        A job that has not ended after all is done again, since Redis was started again without its end; one that is not
+        there has been lost as well.
+        """
+        while True:
+            await self._has_unwritten.wait()
+            some = dict(islice(self._unwritten.items(), CAUGHT_UP_AT_ONCE))
+            try:
+                statuses = await self._jobs.settled([*some])
+            except redis.RedisError:
+                await asyncio.sleep(RETRY_S)
+                continue
+            for (job_id, (reply, text_bytes)), status in zip(some.items(), statuses, strict=True):
+                del self._unwritten[job_id]
+                if status is None:
+                    self._settle(job_id, _failed(job_id, "worker_unavailable", LOST), 0)
+                elif is_over(status):
+                    self._settle(job_id, reply, text_bytes)
+            if not self._unwritten:
+                self._has_unwritten.clear()
 
     def _settle(self, job_id: str, reply: Reply, text_bytes: int) -> None:
         future = self._pending.pop(job_id, None)

@@ -121,9 +121,9 @@ def connect(settings: Settings) -> redis.Redis:
     return client
 
 
-def read_info(answer: bytes, **_: Any) -> "Info":
+def read_info(response: Any, **_: Any) -> "Info":
     """What the server says of itself, as the client library reads it, but only what is looked at."""
-    return Info(answer)
+    return Info(response)
 
 
 class Info(Mapping[str, Any]):
@@ -201,6 +201,7 @@ def _closed_is_away(client: redis.asyncio.Redis, settings: Settings) -> redis.as
     pool.connection_kwargs["server"] = Server(Keys(settings.redis_prefix).nothing)
     if pool.connection_class is _Unix:
         pool.connection_kwargs["file"] = SocketFile(pool.connection_kwargs.pop("path"))
+    client.set_response_callback("INFO", read_info)
     return client
 
 

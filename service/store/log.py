@@ -26,6 +26,9 @@ from service.store.keys import Keys, generation_of
 from service.store.structures import pack_structure, unpack_structure
 from service.store.watched import watched
 
+Packed: TypeAlias = tuple["Entry", dict[Any, Any]]
+"""An entry, and what it is in the stream."""
+
 Also: TypeAlias = Callable[[Any, int], None]
 """Queues what belongs into the MULTI of a commit: gets the pipeline and the version."""
 
@@ -92,19 +95,25 @@ class Log:
                 if self._are_there(pipe, graph_id, epoch, updates):
                     return
                 pipe.multi()
-                moving: dict[Any, Any] = {"version": updates[-1][0].version, "updated_at": updated_at}
+                self.queue(pipe, graph_id, [pack(entry) for entry, _ in updates], updated_at, also)
                 for entry, job_id in updates:
-                    pipe.xadd(self._keys.log(graph_id), _fields(entry), id=f"{entry.version}-0")
-                    if entry.structure is not None and entry.counts is not None:
-                        moving |= entry.counts.model_dump()
-                    if entry.ends is not None:
-                        moving["ends"] = entry.ends.model_dump_json()
                     commit(pipe, self._keys, job_id, entry.result_json(graph_id))
-                    also(pipe, entry.version)
-                pipe.hset(self._keys.graph(graph_id), mapping=moving)
                 _execute(pipe)
                 return
         raise Fenced("others keep writing to the graph")
+
+    def queue(self, pipe: Any, graph_id: str, some: Sequence[Packed], updated_at: float, also: Also) -> None:
+        """Queue what commits these entries, and what `also` adds for each version, on a pipeline that has watched the
+        graph's hash since it said the version before the first of them, and the epoch."""
+        moving: dict[Any, Any] = {"version": some[-1][0].version, "updated_at": updated_at}
+        for entry, fields in some:
+            pipe.xadd(self._keys.log(graph_id), fields, id=f"{entry.version}-0")
+            if entry.structure is not None and entry.counts is not None:
+                moving |= entry.counts.model_dump()
+            if entry.ends is not None:
+                moving["ends"] = entry.ends.model_dump_json()
+            also(pipe, entry.version)
+        pipe.hset(self._keys.graph(graph_id), mapping=moving)
 
     def _are_there(self, pipe: Any, graph_id: str, epoch: int, updates: Sequence[tuple[Entry, str]]) -> bool:
         """Whether an earlier try has written the entries, whose answer was lost. Raises as `append` does."""
@@ -151,8 +160,8 @@ class Log:
                 return
 
 
-def _fields(entry: Entry) -> dict[Any, Any]:
-    """What an entry is in the stream."""
+def pack(entry: Entry) -> Packed:
+    """The entry with what it is in the stream. O(what it changes)."""
     fields: dict[Any, Any] = {"applied": entry.applied.model_dump_json(exclude_none=True)}
     # Under another name beside what an earlier release does not know: it must not take the rest for the whole update.
     is_known = entry.structure is None and entry.vertices is None
@@ -166,7 +175,7 @@ def _fields(entry: Entry) -> dict[Any, Any]:
         fields["vertices"] = pack_units(entry.vertices.vertices, entry.vertices.capacity)
     if entry.lower is not None:
         fields["lower"] = pack_units(entry.lower.rows, entry.lower.lower)
-    return fields
+    return entry, fields
 
 
 def _execute(pipe: Any) -> None:

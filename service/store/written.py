@@ -14,7 +14,7 @@ nothing is acknowledged before that is done.
 
 import asyncio
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -116,6 +116,15 @@ class AsyncWritten:
     async def wait(self, run: str) -> None:
         await self._carry(self._server.wait(run))
 
+    async def settled(self, *reads: Read) -> list[Any]:
+        """The answers to `reads`, once all that they tell of has left the server's process.
+
+        They are asked on one connection just before the look at the server, so it is one run of it that says both.
+        Raises TimeoutError. Cost: one round trip.
+        """
+        answers: list[Any] = await self._carry(self._server.wait(None, reads))
+        return answers
+
     async def _ask(self, *reads: Read) -> list[Any]:
         async with self._client.pipeline(transaction=False) as pipe:
             for read in reads:
@@ -159,6 +168,8 @@ class _Told(NamedTuple):
 
     info: Mapping[str, Any] | None
     known: bytes | None
+    answers: list[Any]
+    """To whatever else was asked before it."""
 
 
 class _Server:
@@ -174,37 +185,40 @@ class _Server:
         told = yield from self._ask()
         return self._heard(told.info)
 
-    def wait(self, run: str) -> Questions:
+    def wait(self, run: str | None, reads: Sequence[Read] = ()) -> Questions:
+        """The answers to `reads`, asked with the last look. None: whichever run of the server answers."""
         deadline, has_failed = time.monotonic() + self._timeout_s, False
         while time.monotonic() < deadline:
-            told = yield from self._ask()
+            told = yield from self._ask(reads)
             info = told.info
-            if self._heard(info) != run:
+            if self._heard(info) != run and run is not None:
                 raise Restarted("Redis was started again, and may have come back without what it acknowledged before")
             if info is None:
-                return
+                return told.answers
             has_failed |= info.get("aof_last_write_status", "ok") != "ok"
             if info.get("aof_buffer_length"):
                 yield "sleep", PAUSE_S
                 continue
             if not info.get("aof_rewrites"):
-                return  # the file was opened when the server started, for appending
+                return told.answers  # the file was opened when the server started, for appending
             file = yield from _look_at_file(self._keys, info, told.known, has_failed)
             if file is File.SOUND:
-                return
+                return told.answers
             has_failed &= file is not File.BEGUN
             yield "sleep", REWRITE_PAUSE_S
         raise redis.TimeoutError(f"Redis has not written its append-only file for {self._timeout_s} s")
 
-    def _ask(self) -> Generator[Question, Any, _Told]:
-        """What the server says of itself, if it does, and what is known of its file."""
+    def _ask(self, reads: Sequence[Read] = ()) -> Generator[Question, Any, _Told]:
+        """What the server says of itself, if it does, and what is known of its file, both after it has answered
+        `reads`."""
         known = "GET", self._keys.rewritten
         try:
-            return _Told(*(yield "ask", TOLD, known))
+            *answers, info, found = yield "ask", *reads, TOLD, known
         except redis.exceptions.NoPermissionError:
-            return _Told(None, None)
+            return _Told(None, None, (yield "ask", *reads) if reads else [])
         except redis.ResponseError:
-            return _Told(*(yield "ask", TOLD_BEFORE_7, known))
+            *answers, info, found = yield "ask", *reads, TOLD_BEFORE_7, known
+        return _Told(info, found, answers)
 
     def _heard(self, info: Mapping[str, Any] | None) -> str:
         self.run = "-" if info is None else str(info.get("run_id", "-"))

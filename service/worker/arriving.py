@@ -3,6 +3,8 @@
 A copy that is read ahead goes on from the log when the graph has come: its flow states are repaired, and not lost.
 """
 
+import time
+
 import redis
 import structlog
 
@@ -48,7 +50,7 @@ class Arrivals:
         except (Restarted, BrokenLog, EngineError) as error:
             log.warning("not_caught_up", graph=graph.name, error=str(error))
             return False
-        graph.epoch = held.epoch
+        graph.epoch, graph.unwritten_at = held.epoch, time.monotonic()
         return graph.version == held.version
 
 

@@ -134,6 +134,8 @@ class Graph:
     """The terminals of a matching, once one was asked for: they do not depend on capacities."""
     ahead: Ahead | None = None
     """Set while the graph is another worker's, which is about to hand it over."""
+    unwritten_at: float = field(default_factory=time.monotonic)
+    """When it came to a version that Redis may have lost with its process since; in `time.monotonic`."""
 
     @property
     def generation(self) -> str:

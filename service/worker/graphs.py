@@ -7,7 +7,8 @@ and one that has it is not run again; all others change nothing that counts.
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
@@ -30,6 +31,7 @@ from service.store.snapshots import Snapshots
 from service.store.written import Written
 from service.worker import answers
 from service.worker.changes import capacity_change, cost_change, lower_change, vertex_change
+from service.worker.committing import UNWRITTEN_S
 from service.worker.copies import Copies
 from service.worker.counters import Counters
 from service.worker.graph import Graph, OpenEngine
@@ -57,6 +59,7 @@ from service.worker.questions.supposed import Supposer
 from service.worker.questions.vertices import VerticesPage
 from service.worker.questions.what_if import WhatIf
 from service.worker.reopening import Reopener
+from service.worker.running.batch import Batch
 from service.worker.running.results import Results
 from service.worker.running.rows import RowRunner
 from service.worker.running.task import Rest, Task
@@ -171,16 +174,22 @@ class Graphs:
                 log.warning("no_memory", graph=task.command.graph, error=str(error)[:200])
                 raise OutOfMemory("the machine has no more memory, whatever the budget says") from error
 
-    def update_together(self, tasks: Sequence[Task]) -> list[Result]:
-        """Run updates of one graph that wait behind one another, or the first ones of them; see
-        `service.worker.patching.Patcher.patch_together`."""
-        with self.residents.at_work(tasks[0].command.graph, tasks[0].control):
-            results = self._patcher.patch_together(tasks)
-        for task in tasks[: len(results)]:
+    @contextmanager
+    def updating(self, tasks: Sequence[Task]) -> Iterator[Batch | None]:
+        """Around the commit of updates of one graph that wait behind one another, or of the first ones of them; see
+        `service.worker.patching.Patcher.patching`."""
+        with self.residents.at_work(tasks[0].command.graph, tasks[0].control), self._patcher.patching(tasks) as batch:
+            yield batch
+        done = tasks[: len(batch.results)] if batch is not None else []
+        for task in done:
             self._counters.count(f"commands_{task.command.kind.value}")
-        if len(results) > 1:
+        if len(done) > 1:
             self._counters.count("commits_shared")
-        return results
+
+    def may_be_lost(self, name: str) -> bool:
+        """Whether Redis may lose the version that the graph is at, with its process."""
+        graph = self.residents.get(name)
+        return graph is None or time.monotonic() - graph.unwritten_at < UNWRITTEN_S
 
     def _run(self, task: Task) -> Result | Rest:
         return self._runs[task.command.kind](task)

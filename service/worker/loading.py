@@ -1,6 +1,7 @@
 """Load and delete: what puts a graph under a name, and what takes it away."""
 
 from functools import partial
+from math import inf
 
 import redis
 
@@ -71,6 +72,7 @@ class Loader:
         self._residents.keep(graph)
         self._watcher.try_to_catch_up(graph)
         self._written.wait(run)
+        graph.unwritten_at = -inf
         return loaded
 
     def _create(self, graph: Graph, command: Command, args: LoadArgs, edges: EdgeList) -> Result:

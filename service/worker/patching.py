@@ -2,7 +2,8 @@
 
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
@@ -22,11 +23,11 @@ from service.store.catalogue import check_version
 from service.store.feed.writing import Feeds
 from service.store.jobs.record import Result
 from service.store.keys import Keys
-from service.store.log import Entry, Log
+from service.store.log import Entry, Packed, pack
 from service.store.rounded import RoundedInfo
-from service.store.written import Written
 from service.worker import answers
 from service.worker.changes import CHANGE_OF, Changes
+from service.worker.committing import Committer, Updates
 from service.worker.copies import Copies
 from service.worker.counters import Counters
 from service.worker.graph import Graph, Solved
@@ -68,12 +69,8 @@ class Committed(NamedTuple):
 class Step(NamedTuple):
     """One of several batches that are committed together: it is in the copy in memory, and solved."""
 
-    task: Task
-    args: PatchArgs
-    entry: Entry
-    shown: list[dict[str, object]]
-    """What became of the flow states at its version."""
-    timings_ms: dict[str, float]
+    packed: Packed
+    result: Result
 
 
 class Patcher:
@@ -94,19 +91,16 @@ class Patcher:
         feeds: Feeds,
         watcher: Watcher,
     ) -> None:
-        self._written = Written(client, keys)
+        self._commits = Committer(client, keys, saver, metrics, feeds)
+        self._written = self._commits.written
         self._copies = copies
         self._residents = copies.residents
         self._solver = solver
-        self._saver = saver
         self._results = results
         self._counters = counters
-        self._metrics = metrics
         self._past = past
         self._limits = limits
-        self._feeds = feeds
         self._watcher = watcher
-        self._log = Log(client, keys)
 
     def patch(self, task: Task) -> Result:
         """Commit the batch, then bring the flow states up to it. Costs leave these as they are, and solved."""
@@ -114,20 +108,23 @@ class Patcher:
         change_of = CHANGE_OF[task.command.kind]
         return self._update(task, args, lambda graph: change_of(graph, args))
 
-    def patch_together(self, tasks: Sequence[Task]) -> list[Result]:
-        """Commit the batches of one graph in one MULTI, each as a version of its own; results of the first ones.
+    @contextmanager
+    def patching(self, tasks: Sequence[Task]) -> Iterator[Updates | None]:
+        """Around the commit of batches of one graph, the first ones of those that it is given, each of which makes a
+        version of its own; all that fails within it lets go of the copy in memory.
 
         Each is applied and solved before the next. They end before the first batch that is refused, was committed
         earlier, or would begin after `LONGEST_S`: that is for `patch`, which tells its caller. So are all where there
-        are watches, which are told of a version before the next is committed. Raises RedisError or `Fenced`; then
-        nothing is committed, or it is not known whether it is, and `patch` finds out.
+        are watches, which are told of a version before the next is committed, and all where the graph was not in memory
+        as they were looked at: then there is None.
         """
-        run = self._written.run()
-        graph = self._copies.ensure(tasks[0].command.graph, tasks[0].take_found(), limited=True)
-        if self._watcher.catch_up(graph).watches:
-            return []
-        began, steps = time.perf_counter(), list[Step]()
+        found = tasks[0].take_found()
+        graph = None if found is None else self._copies.ensure(tasks[0].command.graph, found, limited=True)
+        if graph is None or self._watcher.catch_up(graph).watches:
+            yield None
+            return
         try:
+            began, steps = time.perf_counter(), list[Step]()
             for task in tasks:
                 if steps and time.perf_counter() - began > LONGEST_S:
                     break
@@ -135,14 +132,12 @@ class Patcher:
                 if step is None:
                     break
                 steps.append(step)
-            if not steps:
-                return []
-            log_ms = self._append(graph, [(step.entry, step.task.command.id) for step in steps])
+            jobs = [task.command.id for task in tasks[: len(steps)]]
+            packed, results = [step.packed for step in steps], [step.result for step in steps]
+            yield Updates(self._commits, graph, packed, jobs, results) if steps else None
         except BaseException:
             self._residents.drop(graph.name)  # it has changes that the log has not, or may not have
             raise
-        self._written.wait(run)
-        return [self._answer(graph, step, log_ms) for step in steps]
 
     def _step(self, graph: Graph, task: Task) -> Step | None:
         """Bring the copy in memory to the next version, and solve. None, and nothing has changed, if it is refused."""
@@ -155,17 +150,18 @@ class Patcher:
         except (EngineError, ServiceError):
             return None
         applied_at = time.perf_counter()
+        packed = pack(entry)
         self._arrive(graph, entry)
+        packed_at = time.perf_counter()
         shown = self._flows(graph, unbounded, task.control) if args.solve == "all" else []
-        solved_at = time.perf_counter()
-        timings_ms = {"apply": 1e3 * (applied_at - began), "solve": 1e3 * (solved_at - applied_at)}
-        return Step(task, args, entry, shown, timings_ms)
-
-    def _answer(self, graph: Graph, step: Step, log_ms: float) -> Result:
-        """What one of several batches that were committed together is answered."""
-        timings_ms = {"apply": step.timings_ms["apply"], "log": log_ms, "solve": step.timings_ms["solve"]}
-        timings_ms["total"] = sum(timings_ms.values())
-        return self._written_answer(graph, step.args, step.entry.version, step.entry.applied, step.shown, timings_ms)
+        ended_at = time.perf_counter()
+        timings_ms = {
+            "apply": 1e3 * (applied_at - began),
+            "log": 1e3 * (packed_at - applied_at),
+            "solve": 1e3 * (ended_at - packed_at),
+            "total": 1e3 * (ended_at - began),
+        }
+        return Step(packed, self._written_answer(graph, args, entry.version, entry.applied, shown, timings_ms))
 
     def restore(self, task: Task) -> Result:
         """Commit what leads back to an earlier version; all else is as for `patch`."""
@@ -231,7 +227,7 @@ class Patcher:
         entry, unbounded = self._apply_next(graph, command, args, change_of)
         applied_at = time.perf_counter()
         try:
-            log_ms = self._append(graph, [(entry, command.id)])
+            log_ms = self._commits.append(graph, [(entry, command.id)])
         except BaseException:
             self._residents.drop(graph.name)  # it has the change, and whether the log has it is not known
             raise
@@ -268,23 +264,6 @@ class Patcher:
             return Entry(graph.version + 1, applied, change, costs, vertices, lower=lower), unbounded
         sized = size(graph), ends(graph, structure)
         return Entry(graph.version + 1, applied, change, costs, vertices, structure, *sized, lower), unbounded
-
-    def _append(self, graph: Graph, updates: Sequence[tuple[Entry, str]]) -> float:
-        """Commit entries to the log, each with the id of its command; how many milliseconds that took."""
-        began = time.perf_counter()
-        announce = partial(self._feeds.announce, name=graph.name, graph_id=graph.graph_id)
-        self._log.append(
-            graph.graph_id,
-            graph.epoch,
-            updates,
-            time.time(),
-            lambda pipe, version: announce(pipe, version=version),
-        )
-        took_s = time.perf_counter() - began
-        self._metrics.appended(took_s)
-        graph.unsaved += len(updates)
-        self._saver.save_soon(graph)
-        return 1e3 * took_s
 
     def _arrive(self, graph: Graph, entry: Entry) -> None:
         """The copy in memory is at the version of the entry now."""

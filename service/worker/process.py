@@ -106,7 +106,7 @@ class Worker:
             name,
             settings,
             self.graphs.handle,
-            self.graphs.update_together,
+            self.graphs.updating,
             self._metrics,
             self._tracing,
             Costs(self.graphs.arcs),
@@ -114,6 +114,7 @@ class Worker:
             self._intake.handed_over,
             self.graphs.expect,
             self.graphs.graph_id,
+            self.graphs.may_be_lost,
             self._intake.prepare,
         )
         self._lease = Lease(self._redis, keys, name, settings.lease_s, settings.redis_location)

@@ -169,6 +169,7 @@ class _Reader:
     def read(self, transaction: list[Words]) -> None:
         self._order += 1
         outcomes: dict[str, bytes] = {}
+        ended: list[str] = []
         changes: list[Commit | Load | Watched | str] = []
         logs: set[str] = set()
         for words in transaction:
@@ -183,7 +184,10 @@ class _Reader:
             elif verb == b"SET" and kind == "snapshots":
                 self._snapshots(name, json.loads(words[2]))
             elif verb in (b"HSET", b"HMSET"):
-                changes += self._hash(kind, name, pairs(words[2:]))
+                fields = pairs(words[2:])
+                changes += self._hash(kind, name, fields)
+                if kind == "job" and fields.get(b"status") == b"succeeded":
+                    ended.append(name)
             elif verb == b"HDEL" and kind == "names":
                 changes += [word.decode() for word in words[2:]]
             elif verb == b"XADD" and kind == "log":
@@ -210,6 +214,8 @@ class _Reader:
             job for job, outcome in outcomes.items() if outcome == CANCELLED and job not in self.found.endings
         }
         done = [job for job, outcome in outcomes.items() if outcome != CANCELLED]
+        if logs and not done:
+            done = ended  # an update that is committed with the end of its command has no outcome
         are_updates = len(logs) == 1 and all(isinstance(change, Commit) for change in changes)
         if len(changes) != len(done) or (len(done) > 1 and not are_updates):
             raise ValueError(f"a transaction makes {len(changes)} changes and has {len(done)} outcomes: {done}")

@@ -128,6 +128,7 @@ def test_only_what_a_worker_had_begun_counts_when_it_is_taken_over(
     client.close()
 
 
+@pytest.mark.usefixtures("by_itself")
 def test_a_command_that_always_loses_its_race_is_sent_back(
     caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,6 +68,7 @@ def test_a_server_that_is_there_and_does_nothing_is_away(said: str, why: str) ->
     assert not is_away(redis.ResponseError(f"ERR {said}"))
 
 
+@pytest.mark.usefixtures("by_itself")
 def test_what_redis_goes_on_refusing_ends_with_the_reason(
     caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,6 +96,7 @@ def test_a_cancel_holds_wherever_the_job_goes(
 
 @pytest.mark.parametrize("kind", [Kind.LOAD, Kind.PATCH, Kind.DELETE])
 @pytest.mark.parametrize("first", ["the cancel", "the commit"])
+@pytest.mark.usefixtures("by_itself")
 def test_whoever_is_first_decides(
     first: str,
     kind: Kind,
@@ -144,6 +145,7 @@ async def graph_id(caller: Caller) -> Any:
     return await client.hget(caller.dispatcher.keys.names, "g")
 
 
+@pytest.mark.usefixtures("by_itself")
 def test_a_cancel_between_the_look_and_the_append(
     caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch, client: Any, keys: Keys
 ) -> None:
@@ -183,6 +185,7 @@ class Slow(CpuEngine):
         return super().solve(state, control, cold=cold)
 
 
+@pytest.mark.usefixtures("by_itself")
 def test_what_has_committed_is_not_cancelled_but_its_solve_is(caller: Caller, start_worker: StartWorker) -> None:
     Slow.may_solve.set()
     start_worker(open_engine=Slow)

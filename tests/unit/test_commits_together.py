@@ -9,9 +9,9 @@ import redis
 
 from service.protocol import CapacitiesArgs, Kind, MaxFlowArgs, Operation, PatchArgs, Reply, Status, WatchArgs
 from service.store.jobs.outcomes import CANCELLED
+from service.store.jobs.reading import Jobs
 from service.store.log import Log
-from service.store.watched import watched
-from service.store.written import Restarted, Written
+from service.worker.committing import UNWRITTEN_S, Updates
 from service.worker.graph import Graph
 from service.worker.process import Worker
 from tests.graphs import diamond
@@ -81,7 +81,7 @@ def test_each_is_a_version_with_its_own_flow(caller: Caller, worker: Worker, cli
     replies = at_once(caller, worker, [setting(*change) for change in CHANGES])
     assert [said(result(reply)) for reply in replies] == one_by_one
     assert [state["value"] for answer in one_by_one for state in answer["flow_states"]] == VALUES
-    assert shared(worker) == 1
+    eventually(lambda: shared(worker) == 1)  # counted behind the answers
     assert client.xlen(worker._keys.log(worker.graphs.graph_id("g") or "")) == len(CHANGES)
     worker.graphs.residents.drop("g")
     assert capacities(caller) == capacities(caller, "h") == [2, 1, 9, 2, 5]
@@ -91,18 +91,66 @@ def test_each_is_a_version_with_its_own_flow(caller: Caller, worker: Worker, cli
 def test_progress_that_is_written_meanwhile_costs_no_answer_its_flow(
     caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each job that runs is reported from time to time: here, between the commit and the answers to it."""
-    append = Log.append
+    """Each job that runs is reported from time to time: here, just before the commit, which watches the jobs."""
+    queue, appended = Updates.queue, count_calls(monkeypatch, Log, "append")
 
-    def reported(self: Log, *args: Any) -> None:
-        append(self, *args)
+    def reported(self: Updates, pipe: Any) -> None:
         for task in [*worker._consumer._tasks.values()]:
             worker._consumer._progress.report(task)
+        queue(self, pipe)
 
-    monkeypatch.setattr(Log, "append", reported)
+    monkeypatch.setattr(Updates, "queue", reported)
     replies = at_once(caller, worker, [setting(*change) for change in CHANGES])
-    assert shared(worker) == 1
+    eventually(lambda: shared(worker) == 1)  # counted behind the answers
+    assert len(appended) == 1
     assert [state["value"] for reply in replies for state in result(reply)["flow_states"]] == VALUES
+
+
+def count_calls(monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> list[str]:
+    """Grows by one with each call of a method from now on."""
+    calls, original = list[str](), getattr(owner, name)
+
+    def counted(*args: Any, **more: Any) -> Any:
+        calls.append(name)
+        return original(*args, **more)
+
+    monkeypatch.setattr(owner, name, counted)
+    return calls
+
+
+def test_a_single_one_is_committed_with_its_answer(
+    caller: Caller, worker: Worker, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one MULTI, of which its caller hears once Redis has written it to its file."""
+    appended, settled = count_calls(monkeypatch, Log, "append"), count_calls(monkeypatch, Jobs, "settled")
+    job = caller.submit(Kind.PATCH, "g", setting(*CHANGES[0]))
+    reply = caller.run(caller.dispatcher.wait(job, PATIENCE_S))
+    assert reply is not None
+    assert result(reply)["version"] == 2
+    assert result(reply)["flow_states"][0]["value"] == VALUES[0]
+    assert not appended
+    assert settled
+    assert client.hget(worker._keys.job(job), "unwritten") == b"1"
+    assert not client.exists(worker._keys.outcome(job))
+
+
+def test_who_asks_behind_it_waits_for_the_file_as_well(
+    caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer at a version that Redis may still lose is none to give yet."""
+    settled = count_calls(monkeypatch, Jobs, "settled")
+    caller.value("h", sources=[0], sinks=[3])
+    assert not settled
+    caller.set("h", *CHANGES[0])
+    before = len(settled)
+    caller.value("h", sources=[0], sinks=[3])
+    assert len(settled) > before
+    graph = worker.graphs.residents.get("h")
+    assert graph is not None
+    graph.unwritten_at -= 2 * UNWRITTEN_S
+    before = len(settled)
+    caller.value("h", sources=[0], sinks=[3])
+    assert len(settled) == before
 
 
 def test_one_that_is_refused_takes_no_other_with_it(caller: Caller, worker: Worker) -> None:
@@ -112,7 +160,7 @@ def test_one_that_is_refused_takes_no_other_with_it(caller: Caller, worker: Work
     assert replies[2].problem is not None
     assert replies[2].problem.code == "unknown_edge"
     assert [result(replies[at])["version"] for at in (0, 1, 3)] == [2, 3, 4]
-    assert shared(worker) == 1
+    eventually(lambda: shared(worker) == 1)  # counted behind the answers
 
 
 def test_a_version_may_be_asked_for_that_one_before_makes(caller: Caller, worker: Worker) -> None:
@@ -142,26 +190,33 @@ def test_watches_are_told_of_each_version(caller: Caller, worker: Worker) -> Non
     assert shared(worker) == 0
 
 
+def commits(pipe: Any) -> bool:
+    """Whether a pipeline is about to write to the log of a graph."""
+    return any(command[0][0] == "XADD" and ":log:" in command[0][1] for command in pipe.command_stack)
+
+
+@pytest.mark.parametrize("error", [redis.WatchError("the connection was lost"), redis.ResponseError("OOM")], ids=repr)
 @pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("count", [1, len(CHANGES)])
 def test_a_lost_commit_or_a_lost_answer_to_it_doubles_nothing(
-    caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch, when: str
+    caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch, when: str, error: Exception, count: int
 ) -> None:
-    append, calls = Log.append, list[int]()
+    execute, lost = redis.client.Pipeline.execute, list[int]()
 
-    def lose(self: Log, *args: Any) -> None:
-        calls.append(len(args[2]))
-        if len(calls) > 1:
-            return append(self, *args)
+    def lose(pipe: Any, *args: Any, **more: Any) -> Any:
+        if lost or not commits(pipe):
+            return execute(pipe, *args, **more)
+        lost.append(len(pipe.command_stack))
         if when == "after":
-            append(self, *args)
-        raise redis.ConnectionError("the connection was lost")
+            execute(pipe, *args, **more)
+        raise error
 
-    monkeypatch.setattr(Log, "append", lose)
-    replies = at_once(caller, worker, [setting(*change) for change in CHANGES])
-    assert calls[0] == len(CHANGES)
-    assert [result(reply)["version"] for reply in replies] == [2, 3, 4, 5, 6]
-    assert capacities(caller) == [2, 1, 9, 2, 5]
-    assert caller.value("g", sources=[0], sinks=[3]) == VALUES[-1]
+    monkeypatch.setattr(redis.client.Pipeline, "execute", lose)
+    replies = at_once(caller, worker, [setting(*change) for change in CHANGES[:count]])
+    assert lost
+    assert [result(reply)["version"] for reply in replies] == [2, 3, 4, 5, 6][:count]
+    assert capacities(caller) == ([2, 1, 9, 2, 5] if count > 1 else [7, *capacities(caller, "h")[1:]])
+    assert caller.value("g", sources=[0], sinks=[3]) == VALUES[count - 1]
 
 
 def test_one_that_breaks_off_halfway_changes_nothing(
@@ -185,40 +240,47 @@ def test_one_that_breaks_off_halfway_changes_nothing(
     assert calls[0] is not calls[1]
 
 
-def test_a_server_that_was_started_again_is_asked_for_each(
-    caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wait, waits = Written.wait, list[str]()
-
-    def restarted(self: Written, run: str) -> None:
-        waits.append(run)
-        if len(waits) == 1:
-            raise Restarted("it was started again")
-        wait(self, run)
-
-    monkeypatch.setattr(Written, "wait", restarted)
-    replies = at_once(caller, worker, [setting(*change) for change in CHANGES])
-    assert [result(reply)["version"] for reply in replies] == [2, 3, 4, 5, 6]
-    assert len(waits) == 1 + len(CHANGES)
-    assert capacities(caller) == [2, 1, 9, 2, 5]
-
-
 def test_a_cancel_that_was_accepted_holds(
     caller: Caller, worker: Worker, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It comes as the second one is in the copy in memory already, and the commit is about to be made."""
-    seen: list[Any] = []
+    queue, seen = Updates.queue, list[str]()
 
-    def meanwhile(pipe: Any, names: Sequence[str], *reads: Any) -> list[Any]:
-        found = watched(pipe, names, *reads)
+    def meanwhile(self: Updates, pipe: Any) -> None:
         if not seen:
-            seen.append(names)
-            client.set(names[2], CANCELLED)
-        return found
+            seen.extend(self._jobs)
+            client.set(worker._keys.outcome(seen[1]), CANCELLED)
+        queue(self, pipe)
 
-    monkeypatch.setattr("service.store.log.watched", meanwhile)
+    monkeypatch.setattr(Updates, "queue", meanwhile)
     replies = at_once(caller, worker, [setting(*change) for change in CHANGES])
     assert [reply.status for reply in replies] == [Status.SUCCEEDED, Status.CANCELLED, *[Status.SUCCEEDED] * 3]
     assert [result(replies[at])["version"] for at in (0, 2, 3, 4)] == [2, 3, 4, 5]
     assert capacities(caller) == [2, 2, 9, 2, 5]
     assert caller.value("g", sources=[0], sinks=[3]) == 4
+
+
+@pytest.mark.parametrize("what", ["version", "epoch"])
+def test_a_graph_that_somebody_else_has_changed_is_not_written_to(
+    caller: Caller, worker: Worker, client: Any, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """It was changed since it was looked at; its log has nothing that its version does not count."""
+    queue, seen = Updates.queue, list[str]()
+    graph_id = worker.graphs.graph_id("g") or ""
+
+    def meanwhile(self: Updates, pipe: Any) -> None:
+        if not seen:
+            seen.append(what)
+            client.hincrby(worker._keys.graph(graph_id), what, 1)
+        queue(self, pipe)
+
+    monkeypatch.setattr(Updates, "queue", meanwhile)
+    job = caller.submit(Kind.PATCH, "g", setting(*CHANGES[0]))
+    eventually(lambda: bool(seen))
+    if what == "version":  # which no log entry has led to
+        client.hincrby(worker._keys.graph(graph_id), what, -1)
+    reply = caller.run(caller.dispatcher.wait(job, PATIENCE_S))
+    assert reply is not None
+    assert result(reply)["version"] == 2
+    assert client.xlen(worker._keys.log(graph_id)) == 1
+    assert capacities(caller) == [7, *capacities(caller, "h")[1:]]

@@ -72,6 +72,7 @@ def test_a_graph_in_place_of_the_one_in_memory_is_read_anew(
 
 
 @pytest.mark.parametrize("done", [False, True], ids=["not done", "done"])
+@pytest.mark.usefixtures("by_itself")
 def test_a_copy_is_given_up_when_nobody_knows_what_became_of_its_commit(
     done: bool, caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,6 +95,7 @@ def test_a_copy_is_given_up_when_nobody_knows_what_became_of_its_commit(
 
 
 @pytest.mark.parametrize("error", [Cancelled("just now"), Fenced("others keep writing")], ids=["cancelled", "fenced"])
+@pytest.mark.usefixtures("by_itself")
 def test_a_copy_is_given_up_when_its_commit_is_refused(
     error: Exception, caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,6 +133,7 @@ def test_a_copy_with_half_of_a_change_is_given_up(
     assert caller.value("g") == 5
 
 
+@pytest.mark.usefixtures("by_itself")
 def test_an_answer_lost_in_the_commit_itself_costs_nothing(
     caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

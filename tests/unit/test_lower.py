@@ -35,7 +35,7 @@ from service.protocol import (
 from service.store.applied import Applied
 from service.store.blobs import Blobs
 from service.store.keys import Keys
-from service.store.log import BrokenLog, Entry, _fields, _read_entry
+from service.store.log import BrokenLog, Entry, _read_entry, pack
 from service.store.snapshots import Capacities, pack_capacities, unpack_capacities
 from service.store.structures import pack_structure, unpack_structure
 from tests.service_fixtures import Caller, StartWorker
@@ -185,7 +185,7 @@ def test_an_earlier_release_reads_no_half_of_it() -> None:
     nothing = edges.resolve([])
     gone = Structure(deleted=np.array([1]), deleted_vertices=np.array([2], np.int32))
     for structure in (None, gone):
-        fields = _fields(Entry(2, said_as(said), nothing, structure=structure, lower=lower))
+        _, fields = pack(Entry(2, said_as(said), nothing, structure=structure, lower=lower))
         written = {name.encode(): as_bytes(value) for name, value in fields.items()}
         again = _read_entry(2, written).lower
         assert again is not None

@@ -76,6 +76,20 @@ def test_an_event_loop_waits_as_well() -> None:
         asyncio.run(AsyncTold(client, KEYS, timeout_s=0.01).wait("1"))
 
 
+def test_what_is_read_is_read_before_the_look_at_the_buffer() -> None:
+    """Else what comes between the two would be told of while it is in the buffer."""
+    asked: list[tuple[Read, ...]] = []
+
+    class AsyncTold(AsyncWritten):
+        async def _ask(self, *reads: Read) -> list[Any]:
+            asked.append(reads)
+            return ["an answer", {"aof_buffer_length": int(len(asked) < 3)}, None]
+
+    client: Any = None
+    assert asyncio.run(AsyncTold(client, KEYS).settled(("GET", "x"))) == ["an answer"]
+    assert asked == [(("GET", "x"), TOLD, ("GET", KEYS.rewritten))] * 3
+
+
 @pytest.mark.parametrize("what", ["a job", "a cancel"])
 def test_what_was_accepted_is_written_first(caller: Caller, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     """Found by seed 3267 of the fault bench: a job that was answered with 202 was gone with Redis' buffer."""
@@ -189,6 +203,7 @@ def test_a_cancel_is_repeated_in_a_server_that_was_started_since(
     assert caller.run(client.exists(keys.outcome(job_id))) == 1
 
 
+@pytest.mark.usefixtures("by_itself")
 def test_an_update_whose_server_was_started_again_is_looked_for(
     caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,13 +229,17 @@ def test_every_commit_waits_for_it(caller: Caller, start_worker: StartWorker, mo
     start_worker()
     caller.wait_ready()
     caller.load("g", diamond().edges)
-    written, asked = threading.Event(), threading.Event()
+    written, asked, ask = threading.Event(), threading.Event(), AsyncWritten._ask
 
     def told(*_: Any) -> list[Any]:
         asked.set()
         return [{"aof_buffer_length": int(not written.is_set()), "run_id": "1"}, None]
 
+    async def told_to_api(self: AsyncWritten, *reads: Read) -> list[Any]:
+        return [*(await ask(self, *reads))[:-2], *told()]
+
     monkeypatch.setattr(Written, "_ask", told)
+    monkeypatch.setattr(AsyncWritten, "_ask", told_to_api)
     blob = caller.run(caller.dispatcher.blobs.put(pack(diamond().edges)))
     for kind, args in (
         (Kind.PATCH, ADD_1),

@@ -11,6 +11,7 @@ from service.errors import RETRY_AFTER_S, ServiceError
 from service.store.jobs.outcomes import is_over
 from service.store.keys import Keys
 from service.store.unreadable import readable
+from service.store.written import AsyncWritten
 
 BLOCK_MS: Final = 2000
 LOST: Final = "Redis lost the command; send it again"
@@ -46,6 +47,7 @@ class Events:
         self._listeners: Any = listeners
         self._keys = keys
         self._ttl_s = ttl_s
+        self._written = AsyncWritten(client, keys)
 
     async def follow(self, job_id: str, last: str = FROM_THE_BEGINNING) -> AsyncIterator[JobEvent]:
         """What comes after the event `last`, until the job has ended. Raises unknown_job.
@@ -68,14 +70,19 @@ class Events:
             last = FROM_THE_BEGINNING  # of another stream, or one that Redis lost: what comes would never be after it
         ended = is_over(status)
         while True:
+            if ended:
+                ended = await self._has_ended(job_id)
             answer = await self._listeners.xread({stream: last}, block=None if ended else BLOCK_MS)
             for entry_id, fields in answer[0][1] if answer else []:
                 last = entry_id.decode()
                 if fields.get(b"event") == b"subscribed":
                     continue
                 for event in readable([(entry_id, fields)], stream, _read):
+                    is_end = event.event == "done"
+                    if is_end and not await self._has_ended(job_id):
+                        continue
                     yield event
-                    if event.event == "done":
+                    if is_end:
                         return
             if ended:
                 yield JobEvent(id=last, event="done", data={"status": status.decode(errors="replace")})
@@ -83,8 +90,16 @@ class Events:
             if not answer:
                 status = await self._redis.hget(self._keys.job(job_id), "status")
                 if status is None:
-                    raise ServiceError("worker_unavailable", LOST, retry_after_s=RETRY_AFTER_S)
+                    raise _lost()
                 ended = is_over(status)
+
+    async def _has_ended(self, job_id: str) -> bool:
+        """Whether the job, which said so, has ended for good: once Redis has handed that to the kernel. False: Redis
+        was started again without it, and the job is done again. Raises worker_unavailable if the job was lost too."""
+        (status,) = await self._written.settled(("HGET", self._keys.job(job_id), "status"))
+        if status is None:
+            raise _lost()
+        return is_over(status)
 
     async def is_end(self, job_id: str, event_id: str) -> bool:
         """Whether an event of this id has told somebody that the job, which is over, has ended.
@@ -96,6 +111,10 @@ class Events:
             return False
         found = await self._redis.xrange(self._keys.events(job_id), event_id, event_id, 1)
         return any(entry.decode() == event_id and fields.get(b"event") in ENDS for entry, fields in found)
+
+
+def _lost() -> ServiceError:
+    return ServiceError("worker_unavailable", LOST, retry_after_s=RETRY_AFTER_S)
 
 
 def _read(entry_id: str, fields: dict[bytes, bytes]) -> JobEvent:

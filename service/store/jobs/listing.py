@@ -8,10 +8,12 @@ from typing import Any, Final, TypeAlias
 import redis.asyncio
 
 from service.store.jobs.outcomes import is_over
-from service.store.jobs.record import SHOWN, JobInfo, as_row, describe, is_known, problem_of, worker_of
+from service.store.jobs.record import SHOWN, JobInfo, as_row, describe, is_known, is_unwritten, problem_of, worker_of
 from service.store.jobs.transitions import forget
 from service.store.keys import Keys
 from service.store.unreadable import Unreadable, each, reading
+from service.store.watched import Read
+from service.store.written import AsyncWritten
 
 LOOKED_AT: Final = 5_000
 """Jobs that one page may look at before it is answered with those found so far."""
@@ -61,6 +63,7 @@ class JobList:
     def __init__(self, client: redis.asyncio.Redis, keys: Keys) -> None:
         self._redis: Any = client
         self._keys = keys
+        self._written = AsyncWritten(client, keys)
         self._trimmed_to = 0
         """Place in the list of the next job to look at for `trim`, from the oldest on."""
 
@@ -125,19 +128,24 @@ class JobList:
         return [None if graph is None else graph.decode(errors="replace") for graph in graphs]
 
     async def _describe(self, job_ids: list[str]) -> list[JobInfo]:
-        """Two round trips for each `STEP` of them."""
+        """Two round trips for each `STEP` of them, or three if an end may have been lost."""
         found: list[JobInfo] = []
         for first in range(0, len(job_ids), STEP):
             found += await self._describe_step(job_ids[first : first + STEP])
         return found
 
     async def _describe_step(self, job_ids: list[str]) -> list[JobInfo]:
+        reads: list[Read] = []
+        for job_id in job_ids:
+            reads += ("GET", self._keys.outcome(job_id)), ("HMGET", self._keys.job(job_id), *SHOWN)
         async with self._redis.pipeline(transaction=False) as pipe:
-            for job_id in job_ids:
-                pipe.get(self._keys.outcome(job_id))
-                pipe.hmget(self._keys.job(job_id), SHOWN)
+            for read in reads:
+                pipe.execute_command(*read)
             answers = await pipe.execute()
         rows = [as_row(values) for values in answers[1::2]]
+        if any(map(is_unwritten, rows)):
+            answers = await self._written.settled(*reads)
+            rows = [as_row(values) for values in answers[1::2]]
         async with self._redis.pipeline(transaction=False) as pipe:
             for job_id, row in zip(job_ids, rows, strict=True):
                 pipe.zrank(self._keys.waiting(worker_of(row)), job_id)

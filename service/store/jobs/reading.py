@@ -16,6 +16,7 @@ from service.store.jobs.record import (
     describe,
     has_reply,
     is_known,
+    is_unwritten,
     read_draft,
     read_reply,
     worker_of,
@@ -41,11 +42,15 @@ class Jobs:
         return await self._info(job_id, row, outcome) if is_known(row) else None
 
     async def _look(self, job_id: str) -> tuple[Row, bytes | None]:
-        """The hash of a job, empty for one that is not there, and its outcome. One round trip."""
+        """The hash of a job, empty for one that is not there, and its outcome. One round trip, or two for an end that
+        may have been lost."""
+        reads = ("GET", self._keys.outcome(job_id)), ("HGETALL", self._keys.job(job_id))
         async with self._redis.pipeline(transaction=False) as pipe:
-            pipe.get(self._keys.outcome(job_id))
-            pipe.hgetall(self._keys.job(job_id))
+            for read in reads:
+                pipe.execute_command(*read)
             outcome, row = await pipe.execute()
+        if is_unwritten(row):
+            outcome, row = await self._written.settled(*reads)
         return row, outcome
 
     async def reply(self, job_id: str) -> Reply | None:
@@ -61,12 +66,21 @@ class Jobs:
             return read_reply(row) if has_reply(row) else read_draft(row)
 
     async def rows(self, job_ids: Sequence[str]) -> list[Row]:
-        """The hashes of jobs, empty for one that is not there. One round trip."""
+        """The hashes of jobs, empty for one that is not there. One round trip, or two if an end may have been lost."""
         async with self._redis.pipeline(transaction=False) as pipe:
             for job_id in job_ids:
                 pipe.hgetall(self._keys.job(job_id))
             rows: list[Row] = await pipe.execute()
+        if any(map(is_unwritten, rows)):
+            rows = await self._written.settled(*(("HGETALL", self._keys.job(job_id)) for job_id in job_ids))
         return rows
+
+    async def settled(self, job_ids: Sequence[str]) -> list[bytes | None]:
+        """The status of each job, once it cannot be lost any more with the process of Redis; None for one that has
+        been. One round trip."""
+        reads = (("HGET", self._keys.job(job_id), "status") for job_id in job_ids)
+        statuses: list[bytes | None] = await self._written.settled(*reads)
+        return statuses
 
     async def exists(self, job_id: str) -> bool:
         """Whether there is such a job."""

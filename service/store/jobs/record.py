@@ -4,7 +4,9 @@ The hash has from the beginning `kind`, `graph`, `worker`, `created_at` and `sta
 the job runs for longer; `attempts` if a worker left it behind; at its end `started_at`, `finished_at`, `reply` and, if
 it succeeded, `envelope` and either `result` or `result_blob`. `draft` says where the lines of an answer lie as they
 are written. A result that is no JSON lies in `file`, or in the blob
-that `file_blob` names, and `result` says what it is: API processes of the release before show that. The job's id is in
+that `file_blob` names, and `result` says what it is: API processes of the release before show that. `unwritten` stands
+there if the end, or what it tells of, may not have left the process of Redis yet: nobody is told of it before that. The
+job's id is in
 the list of all jobs, and until its end in that of its worker. Its outcome, its Idempotency-Key and the stream of its
 events are keys of their own.
 """
@@ -23,7 +25,13 @@ from service.store.jobs.outcomes import CANCELLED
 from service.store.keys import Keys
 from service.store.watched import Read
 
-SHOWN: Final = ("status", "kind", "graph", "worker", "progress", "created_at", "started_at", "finished_at", "reply")
+UNWRITTEN: Final = "unwritten"
+"""The field of an end that is not to be told before Redis has handed it to the kernel."""
+
+SHOWN: Final = (
+    *("status", "kind", "graph", "worker", "progress", "created_at", "started_at", "finished_at", "reply"),
+    UNWRITTEN,
+)
 """What a list needs of a job: all but its result, which may be long."""
 
 OF_RESULT: Final = ("version", "generation", "replaced")
@@ -104,6 +112,11 @@ def reply_fields(header: Reply, result: Result | None) -> Fields:
 
 def has_reply(row: Row) -> bool:
     return b"reply" in row
+
+
+def is_unwritten(row: Row) -> bool:
+    """Whether the end that this tells of may still be lost with the process of Redis."""
+    return UNWRITTEN.encode() in row
 
 
 def read_reply(row: Row) -> Reply:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from service.protocol import Command, Kind, Reply, Status
 from service.store.jobs.idempotency import claim, key_name
 from service.store.jobs.outcomes import UNFINISHED_TTL_S, decision
-from service.store.jobs.record import Draft, Fields, Result, reply_fields
+from service.store.jobs.record import UNWRITTEN, Draft, Fields, Result, reply_fields
 from service.store.keys import Keys
 from service.store.watched import Read
 
@@ -157,6 +157,8 @@ class End:
     """False: the Idempotency-Key does not stand for this command any more, and is left alone."""
     followed: bool = True
     """False: there is no stream of its events, and that is watched."""
+    unwritten: bool = False
+    """Whether nobody is to be told before Redis has handed it to the kernel."""
 
 
 def finish(pipe: Any, keys: Keys, worker: str, ends: Sequence[End], ttl_s: int) -> None:
@@ -172,7 +174,7 @@ def _record(pipe: Any, keys: Keys, end: End, ttl_s: int) -> None:
     """What is to be read of the end of one job."""
     command, header = end.command, end.header
     job, events = keys.job(command.id), keys.events(command.id)
-    fields = reply_fields(header, end.result)
+    fields = reply_fields(header, end.result) | ({UNWRITTEN: 1} if end.unwritten else {})
     times: Fields = {"started_at": end.started_at, "finished_at": end.finished_at}
     pipe.hset(job, mapping=fields | times | {"status": header.status.value})
     pipe.expire(job, ttl_s)

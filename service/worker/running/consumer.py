@@ -8,8 +8,8 @@ whether it was cancelled or has committed (`service.store.jobs.outcomes`).
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any, Final
 
@@ -19,7 +19,6 @@ import structlog
 from service.protocol import Problem
 from service.settings import Settings
 from service.store.connection import AWAY
-from service.store.jobs.record import Result
 from service.store.jobs.transitions import GROUP
 from service.store.keys import Keys
 from service.store.written import Written
@@ -34,7 +33,7 @@ from service.worker.running.looks import Looks
 from service.worker.running.observed import Observer
 from service.worker.running.progress import TICK_S, Progress
 from service.worker.running.task import LEFT_BEHIND, Task, parse_command, parse_remains
-from service.worker.running.together import Together
+from service.worker.running.together import Together, Updating
 from service.worker.running.tries import RETRY_S, Handler, Tries
 
 BATCH: Final = 64
@@ -56,7 +55,7 @@ class Consumer:
         worker: str,
         settings: Settings,
         handler: Handler,
-        update_together: Callable[[Sequence[Task]], list[Result]] = lambda tasks: [],
+        updating: Updating = lambda tasks: nullcontext(None),
         metrics: WorkerMetrics | None = None,
         tracing: Tracing | None = None,
         costs: Costs | None = None,
@@ -64,15 +63,17 @@ class Consumer:
         on_restore: Callable[[str, str], None] = lambda graph, reply: None,
         on_arrival: Callable[[str], None] = lambda graph: None,
         graph_id: Callable[[str], str | None] = lambda graph: None,
+        may_be_lost: Callable[[str], bool] = lambda graph: False,
         on_prepare: Callable[[str, str], None] = lambda graph, reply: None,
     ) -> None:
-        """`update_together` runs updates of one graph, or the first ones of those it gets. `on_restore` is told of each
-        graph that another worker has handed over, `on_prepare` of each that one is about to hand over, `on_arrival` of
-        each graph that a command has come for; `graph_id` says which graph of a name is in memory."""
+        """`updating` runs updates of one graph, or the first ones of those it gets. `on_restore` is told of each graph
+        that another worker has handed over, `on_prepare` of each that one is about to hand over, `on_arrival` of each
+        graph that a command has come for; `graph_id` says which graph of a name is in memory, and `may_be_lost` whether
+        Redis may lose the version that it is at."""
         self._redis: Any = client
         self._keys = keys
         self._worker = worker
-        self._endings = Endings(client, keys, worker, settings)
+        self._endings = Endings(client, keys, worker, settings, may_be_lost)
         self._progress = Progress(client, keys, settings)
         self._costs = costs or Costs()
         self._observer = Observer(metrics or WorkerMetrics(), tracing or NoTracing(), self._costs, settings.access_log)
@@ -88,7 +89,7 @@ class Consumer:
         self._on_arrival = on_arrival
         looks = Looks(client, keys, graph_id)
         self._tries = Tries(looks, self._endings, Written(client, keys), handler, self._stopping)
-        answering = handler, update_together, self._costs.expected_s
+        answering = handler, updating, self._costs.expected_s
         self._together = Together(looks, self._endings, self._observer, *answering)
         self._inherits = True
         """Whether there may be commands, not read yet, that earlier processes of this name left behind."""

@@ -1,7 +1,7 @@
 """How a delivery ends: with a result or a problem, dropped, or handed on. Each way is one MULTI."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from service.store.jobs.transitions import End, Entry
 from service.store.keys import Keys
 from service.store.watched import watched
 from service.store.written import Written
+from service.worker.running.batch import Batch
 from service.worker.running.task import Look, Task
 
 TRIES: Final = 5
@@ -28,11 +29,21 @@ TRIES: Final = 5
 class Endings:
     """Ends the commands of one worker. Raises RedisError; then it is not known whether the command has ended."""
 
-    def __init__(self, client: redis.Redis, keys: Keys, worker: str, settings: Settings) -> None:
+    def __init__(
+        self,
+        client: redis.Redis,
+        keys: Keys,
+        worker: str,
+        settings: Settings,
+        may_be_lost: Callable[[str], bool] = lambda graph: False,
+    ) -> None:
+        """`may_be_lost` says whether Redis may lose the version that a graph is at: whoever is told of that version
+        waits until it cannot."""
         self._redis: Any = client
         self._keys = keys
         self._worker = worker
         self._settings = settings
+        self._may_be_lost = may_be_lost
         self._registry = Registry(client, keys)
         self._written = Written(client, keys)
 
@@ -64,22 +75,47 @@ class Endings:
         with ExitStack() as locks:
             for task, _ in done:
                 locks.enter_context(task.lock)
-            looks = [task.look for task, _ in done if task.look is not None and not task.ended]
-            if not looks or len(looks) < len(done):
-                return
-            pipe = looks[0].pipe
-            try:
-                pipe.multi()
-                both = zip(done, looks, strict=True)
-                ends = [self._end_of(task, result, None, followed=look.is_followed) for (task, result), look in both]
-                transitions.finish(pipe, self._keys, self._worker, ends, self._settings.job_ttl_s)
-                pipe.execute()
-            except redis.WatchError:  # the library says so of a lost connection as well
+            looks = _looks_at(done)
+            if looks and not self._finish_as_seen(done, looks):
                 for task, result in done:
                     self._succeed(task, result)
-                return
+
+    def commit_together(self, done: Sequence[tuple[Task, Result]], batch: Batch) -> None:
+        """Commit the updates of these commands and end them, in one MULTI, if all is as it was looked at; else the one
+        after the other. Raises RedisError, and what `Batch.commit` raises. Cost: one round trip."""
+        with ExitStack() as locks:
             for task, _ in done:
-                task.ended, task.status = True, Status.SUCCEEDED
+                locks.enter_context(task.lock)
+            looks, began = _looks_at(done), time.perf_counter()
+            if looks and self._finish_as_seen(done, looks, batch):
+                batch.arrived(time.perf_counter() - began)
+                return
+        batch.commit()
+        for task, result in done:
+            with task.lock:
+                self._succeed(task, result)
+
+    def _finish_as_seen(
+        self, done: Sequence[tuple[Task, Result]], looks: Sequence[Look], batch: Batch | None = None
+    ) -> bool:
+        """End commands, and commit what they have done, if nothing is watched that has changed. False if something has,
+        or it is not known."""
+        pipe = looks[0].pipe
+        try:
+            pipe.multi()
+            if batch is not None:
+                batch.queue(pipe)
+            ends = [
+                self._end_of(task, result, None, followed=look.is_followed, commits=batch is not None)
+                for (task, result), look in zip(done, looks, strict=True)
+            ]
+            transitions.finish(pipe, self._keys, self._worker, ends, self._settings.job_ttl_s)
+            pipe.execute()
+        except redis.WatchError:  # the library says so of a lost connection as well
+            return False
+        for task, _ in done:
+            task.ended, task.status = True, Status.SUCCEEDED
+        return True
 
     def _succeed(self, task: Task, result: Result) -> None:
         with self._redis.pipeline() as pipe:
@@ -154,7 +190,14 @@ class Endings:
         task.ended, task.status, task.code = True, end.header.status, problem.code if problem else None
 
     def _end_of(
-        self, task: Task, result: Result | None, problem: Problem | None, *, keyed: bool = True, followed: bool = True
+        self,
+        task: Task,
+        result: Result | None,
+        problem: Problem | None,
+        *,
+        keyed: bool = True,
+        followed: bool = True,
+        commits: bool = False,
     ) -> End:
         command = task.command
         status = Status.SUCCEEDED if problem is None else Status.FAILED
@@ -162,7 +205,14 @@ class Endings:
             status = Status.CANCELLED
         header = Reply(id=command.id, status=status, problem=problem)
         times = task.started_at or command.created_at, time.time()
-        return End(command, task.entry_id, header, result, *times, keyed, followed)
+        unwritten = commits or self._may_be_lost(command.graph)
+        return End(command, task.entry_id, header, result, *times, keyed, followed, unwritten)
 
     def _entry(self, task: Task) -> Entry:
         return Entry(self._worker, task.entry_id)
+
+
+def _looks_at(done: Sequence[tuple[Task, Result]]) -> list[Look]:
+    """What was seen of each of the commands; none if one of them has ended, or was not looked at."""
+    looks = [task.look for task, _ in done if task.look is not None and not task.ended]
+    return looks if len(looks) == len(done) else []

@@ -7,6 +7,7 @@ import redis
 
 from gpu_engine.errors import EngineError
 from service.store.held import before_found, found
+from service.store.jobs.outcomes import outcome_key
 from service.store.jobs.transitions import before_try, count_attempt
 from service.store.keys import Keys
 from service.store.watched import watched
@@ -30,8 +31,11 @@ class Looks:
         (decision,) = self.look_at_all([task])
         return decision
 
-    def look_at_all(self, tasks: Sequence[Task]) -> list[tuple[bytes | None, bytes | None]]:
-        """`look` for several commands of one graph, which then share a connection."""
+    def look_at_all(self, tasks: Sequence[Task], *, commits: bool = False) -> list[tuple[bytes | None, bytes | None]]:
+        """`look` for several commands of one graph, which then share a connection.
+
+        With `commits`, what a commit depends on is watched as well: the graph, if it is in memory, and the outcomes.
+        """
         graph, pipe = tasks[0].command.graph, self._redis.pipeline()
         guess = self._graph_id(graph) if tasks[0].rest is None else None
         looks = [Look(pipe, found=None, is_followed=True) for _ in tasks]
@@ -39,6 +43,9 @@ class Looks:
             task.look = look
         names, reads = before_try(self._keys, [task.command.id for task in tasks])
         about_graph = before_found(self._keys, graph, guess) if guess else ()
+        if commits:
+            names += [outcome_key(self._keys, task.command.id) for task in tasks]
+            names += [self._keys.graph(guess)] if guess else []
         outcomes, n_followed, *answers = watched(pipe, names, *reads, *about_graph, of_any_kind=True)
         there = found(self._keys, guess, answers[len(tasks) :]) if guess else None
         for look in looks:

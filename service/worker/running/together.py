@@ -1,17 +1,17 @@
 """Short commands of one graph that wait in its lane one behind the other are answered together: questions, or updates.
 
 What they depend on is read in one round trip and their answers are written in another, whatever their number: with
-many callers that is most of what a short question costs. Updates share their commit as well, and the wait for it.
-Whatever is not simply answered is tried again by itself.
+many callers that is most of what a short question costs. Updates, and a single one too, are committed with their
+answers. Whatever is not simply answered is tried again by itself.
 """
 
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from itertools import islice, takewhile
-from typing import Final
+from typing import Final, TypeAlias
 
 import redis
 import structlog
@@ -20,6 +20,7 @@ from gpu_engine.errors import Cancelled
 from service.protocol import Command, Kind
 from service.store.jobs.outcomes import Committed, Over, refuse_decided
 from service.store.jobs.record import Result
+from service.worker.running.batch import Batch
 from service.worker.running.endings import Endings
 from service.worker.running.looks import Looks
 from service.worker.running.observed import Observer
@@ -36,6 +37,10 @@ SHORT_S: Final = 0.02
 LONGEST_S: Final = 0.02
 """No further question is begun after so long: the first of them has waited for its answer since."""
 
+Updating: TypeAlias = Callable[[Sequence[Task]], AbstractContextManager[Batch | None]]
+"""Runs updates of one graph, or the first ones of those it gets, which are committed within the context; None if the
+first one has to be run by itself."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -48,15 +53,15 @@ class Together:
         endings: Endings,
         observer: Observer,
         handler: Callable[[Task], Result | Rest],
-        update: Callable[[Sequence[Task]], list[Result]],
+        updating: Updating,
         expected_s: Callable[[Command], float],
     ) -> None:
-        """`handler` answers a question, and `update` runs updates of one graph, or the first ones of those it gets."""
+        """`handler` answers a question."""
         self._looks = looks
         self._endings = endings
         self._observer = observer
         self._handler = handler
-        self._update = update
+        self._updating = updating
         self._expected_s = expected_s
         self._lines: dict[str, deque[Task]] = {}
         """The tasks of each graph that have not begun, in order."""
@@ -84,7 +89,7 @@ class Together:
         try:
             with self._lock:
                 some = self._chosen(line)
-            if len(some) > 1:
+            if len(some) > 1 or (some and some[0].command.kind in UPDATES):
                 self._answer(some)
                 ended = list(takewhile(lambda task: task.ended, some))
         except Exception:  # a line that is not shortened would leave all behind it without an answer
@@ -107,15 +112,15 @@ class Together:
 
     def _answer(self, tasks: list[Task]) -> None:
         """Answer as many of the tasks as there is time for, the first ones."""
-        answer = self._run_updates if tasks[0].command.kind in UPDATES else self._ask
+        commits = tasks[0].command.kind in UPDATES
         with ExitStack() as told:
             try:
-                decisions = self._looks.look_at_all(tasks)
+                decisions = self._looks.look_at_all(tasks, commits=commits)
                 begun = takewhile(lambda each: self._begin(*each, told), zip(tasks, decisions, strict=True))
-                done = answer(task for task, _ in begun)
-                for task, _ in done:
-                    task.among = len(done)
-                self._endings.succeed_together(done)
+                if commits:
+                    self._update([task for task, _ in begun])
+                else:
+                    self._endings.succeed_together(self._ask(task for task, _ in begun))
             except redis.RedisError:
                 pass  # each by itself, through any absence of Redis
             finally:
@@ -149,15 +154,24 @@ class Together:
             done.append((task, result))
             if time.monotonic() - began > LONGEST_S:
                 break
+        _share(done)
         return done
 
-    def _run_updates(self, tasks: Iterator[Task]) -> list[tuple[Task, Result]]:
-        begun = list(tasks)
-        if len(begun) < 2:
-            return []
+    def _update(self, tasks: list[Task]) -> None:
+        """Run updates, commit them and end them."""
+        if not tasks:
+            return
         try:
-            results = self._update(begun)
+            with self._updating(tasks) as batch:
+                if batch is not None:
+                    done = list(zip(tasks, batch.results, strict=False))
+                    _share(done)
+                    self._endings.commit_together(done, batch)
         except Exception as error:  # what has been committed all the same is found when they are tried again
-            log.warning("not_together", graph=begun[0].command.graph, commands=len(begun), error=str(error))
-            return []
-        return list(zip(begun, results, strict=False))
+            log.warning("not_together", graph=tasks[0].command.graph, commands=len(tasks), error=str(error))
+
+
+def _share(done: Sequence[tuple[Task, Result]]) -> None:
+    """The commands were answered together, and share the time that it took."""
+    for task, _ in done:
+        task.among = len(done)
