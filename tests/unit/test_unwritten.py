@@ -67,7 +67,7 @@ class Server:
 
         async def told(written: AsyncWritten, *reads: Read) -> list[Any]:
             *answers, info, known = await ask(written, *reads)
-            return [*answers, info | {"aof_buffer_length": int(not self.written.is_set())}, known]
+            return [*answers, dict(info) | {"aof_buffer_length": int(not self.written.is_set())}, known]
 
         monkeypatch.setattr(AsyncWritten, "_ask", told)
 
