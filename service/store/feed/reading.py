@@ -2,27 +2,23 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final
 
 import redis.asyncio
 
 from service.protocol import WatchArgs
+from service.store.feed.following import BEFORE_ALL, PAGE, Tails
 from service.store.feed.record import Event, Seen, read_watches, reset_event
 from service.store.keys import Keys
 from service.store.unreadable import readable
-
-BLOCK_MS: Final = 2000
-PAGE: Final = 100
-"""Events that are read at a time."""
 
 PAGES_AT_ONCE: Final = 4
 """Older pages that readers who come back wait for, all of them together: other requests have their turns in between."""
 
 OLDEST: Final = "0"
 """What a reader names to get all that is kept."""
-
-BEFORE_ALL: Final = "0-0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +49,8 @@ class FeedReader:
     def __init__(self, client: redis.asyncio.Redis, listeners: redis.asyncio.Redis, keys: Keys) -> None:
         """`listeners`: for reads that block."""
         self._redis: Any = client
-        self._listeners: Any = listeners
         self._keys = keys
+        self._tails = Tails(client, listeners)
         self._older = asyncio.Semaphore(PAGES_AT_ONCE)
 
     async def exists(self, name: str) -> bool:
@@ -113,15 +109,9 @@ class FeedReader:
 
     async def follow(self, name: str, entry: str) -> AsyncIterator[Event]:
         """The events behind an entry, without end. A `reset` says that the reader was so slow that some are gone."""
-        feed = self._keys.feed(name)
-        while True:
-            answer = await self._listeners.xread({feed: entry}, count=PAGE, block=BLOCK_MS)
-            page = answer[0][1] if answer else []
-            if len(page) == PAGE and entry != BEFORE_ALL and not await self.has(name, entry):
-                yield reset_event(name)
-            for event in readable(page, feed, lambda _, fields: Event.of_fields(fields)):
-                yield event
-            entry = page[-1][0].decode() if page else entry
+        async with aclosing(self._tails.follow(self._keys.feed(name), entry)) as events:
+            async for event in events:
+                yield reset_event(name) if event is None else event
 
 
 def _id_of(fields: dict[bytes, bytes]) -> str:
