@@ -17,7 +17,7 @@ from service.queue.models import WorkerInfo
 from service.queue.watch import Watch
 from service.store.keys import Keys
 from service.store.placed import Place, read_places, write_place
-from service.store.watched import Read, watched_async
+from service.store.watched import Read, needs_writes, watched_async
 
 OWNERS_KEPT: Final = 10_000
 
@@ -89,9 +89,10 @@ class Placement:
         return Seen(guess, exists=True, alive=True, waiting=waiting)
 
     async def seen(self, pipe: Any, guess: str, answers: list[Any]) -> Seen:
-        """What the answers say of the graph's owner. One more round trip if the guess was wrong.
+        """What the answers say of the graph's owner. One more round trip if the guess was wrong, or the owner is away.
 
-        Raises `redis.WatchError` while the graph is being moved: by the next try it may have been.
+        Raises `redis.WatchError` while the graph is being moved: by the next try it may have been. Raises RedisError if
+        Redis takes no writes, for which all owners seem to be away.
         """
         found, exists, held, alive, waiting = answers
         if held:
@@ -100,6 +101,8 @@ class Placement:
         if owner is not None and owner != guess:
             reads = (("EXISTS", self._keys.lease(owner)), ("XLEN", self._keys.commands(owner)))
             alive, waiting = await watched_async(pipe, [], *reads)
+        if owner is not None and not alive:
+            await watched_async(pipe, [], needs_writes(self._keys))
         return Seen(owner, bool(exists), bool(alive), waiting)
 
     def checked(self, graph: str, seen: Seen) -> str:
@@ -127,6 +130,7 @@ class Placement:
             for tries_left in reversed(range(CHOICES)):
                 workers = [worker for worker in await self._watch.workers() if worker.alive and not worker.draining]
                 if not workers:
+                    await self._redis.execute_command(*needs_writes(self._keys))
                     raise unavailable("no worker is there")
                 async with self._redis.pipeline() as pipe:
                     (rows,) = await watched_async(pipe, [self._keys.placed], ("HGETALL", self._keys.placed))

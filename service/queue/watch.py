@@ -14,6 +14,7 @@ from service.store.connection import AWAY, why_away
 from service.store.jobs.record import oldest_waiting
 from service.store.keys import Keys
 from service.store.unreadable import each
+from service.store.watched import needs_writes
 
 log = structlog.get_logger("headrace.api")
 
@@ -60,7 +61,7 @@ class Watch:
         """Whether Redis answers and a worker is alive and ready.
 
         Asks Redis once, or twice when other workers are ready than before: probes come all the time, and each question
-        is one more wait for an event loop that may be busy.
+        is one more wait for an event loop that may be busy. While no worker is there it asks for the reason as well.
         """
         try:
             asked = self._ready  # another probe may change it meanwhile
@@ -73,6 +74,8 @@ class Watch:
             if ready != asked:
                 self._ready = ready
                 alive = [await self._redis.exists(*map(self._keys.lease, ready))] if ready else []
+            if not any(alive):
+                await self._redis.execute_command(*needs_writes(self._keys))
             return any(alive)
         except AWAY as error:
             raise away(error) from error

@@ -8,6 +8,7 @@ import redis.asyncio
 from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import ExponentialBackoff, NoBackoff
+from redis.exceptions import AuthenticationError
 from redis.retry import Retry
 
 from service.settings import Settings
@@ -37,7 +38,7 @@ WHY: Final[Mapping[type[Exception], str]] = {
     Demoted: "Redis is a replica and takes no writes",
     redis.exceptions.MasterDownError: "Redis is a replica without its primary and answers nothing",
     redis.exceptions.BusyLoadingError: "Redis reads its files and does not answer yet",
-    redis.exceptions.AuthenticationError: "Redis does not take the password of this service any more",
+    AuthenticationError: "Redis does not take the password of this service any more",
     redis.exceptions.NoPermissionError: "Redis does not let its user do what this needs; the log says what",
     redis.ResponseError: "Redis has refused what it was asked; the log says why",
 }
@@ -86,6 +87,14 @@ class _Tls(_ClosedIsAway, SSLConnection): ...
 
 class _Unix(PathOfFile, _ClosedIsAway, UnixDomainSocketConnection):
     """To a socket whose file may be gone."""
+
+    async def connect_check_health(self, *args: Any, **options: Any) -> None:
+        try:
+            await super().connect_check_health(*args, **options)
+        except redis.ConnectionError as error:
+            if isinstance(error.__cause__, AuthenticationError):  # the library hides it, with unix sockets alone
+                raise error.__cause__ from None
+            raise
 
 
 CLOSED_IS_AWAY: Final[dict[type[AbstractConnection], type[AbstractConnection]]] = {
@@ -205,7 +214,18 @@ def _closed_is_away(client: redis.asyncio.Redis, settings: Settings) -> redis.as
     return client
 
 
+class _Patience(AsyncRetry):
+    """Tries again what an absence has failed. A password that was refused is refused again, and says so at once."""
+
+    async def call_with_retry(self, do: Any, fail: Any, is_retryable: Any = None, *args: Any, **options: Any) -> Any:
+        return await super().call_with_retry(do, fail, is_retryable or _passes, *args, **options)
+
+
+def _passes(error: Exception) -> bool:
+    return not isinstance(error, AuthenticationError)
+
+
 def _patient() -> dict[str, Any]:
     backoff = ExponentialBackoff(cap=0.5, base=0.05)
-    retry = AsyncRetry(backoff, API_RETRIES, supported_errors=(redis.ConnectionError,))  # who waited once has waited
+    retry = _Patience(backoff, API_RETRIES, supported_errors=(redis.ConnectionError,))  # who waited once has waited
     return {"protocol": 2, "retry": retry, "socket_timeout": TIMEOUT_S}

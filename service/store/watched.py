@@ -10,9 +10,16 @@ from typing import Any, TypeAlias
 import redis
 
 from service.store.connection import is_of_wrong_type
+from service.store.keys import Keys
 
 Read: TypeAlias = tuple[str, ...]
 """A command that only reads, such as ("HGET", key, field)."""
+
+
+def needs_writes(keys: Keys) -> Read:
+    """A command that changes nothing, and is refused where no worker can renew its lease, as the memory or the disk is
+    full or the user may not: then all workers seem to be away."""
+    return "SET", keys.nothing, "", "XX", "PX", "1"
 
 
 def watched(pipe: Any, keys: Sequence[str], *reads: Read, of_any_kind: bool = False) -> list[Any]:

@@ -16,6 +16,7 @@ from service.host import redis_server
 from service.queue.watch import away
 from service.settings import Settings
 from service.store.connection import AWAY
+from service.store.keys import Keys
 from tests.api_process import api_process
 
 BODIES = {
@@ -82,19 +83,33 @@ def test_what_redis_says_is_in_the_log(kind: type[Exception]) -> None:
             ["CONFIG", "SET", "min-replicas-to-write", "1"],
             "Redis has fewer replicas than min-replicas-to-write and takes no writes",
         ),
+        (
+            ["ACL", "SETUSER", "headrace", "-set", "-hset"],
+            "Redis does not let its user do what this needs; the log says what",
+        ),
     ],
 )
 def test_a_redis_that_takes_no_writes_is_said_to_do_so(command: list[str], told: str, tmp_path: Path) -> None:
-    """It was said not to answer, which sent whoever read it to look for a process that was there."""
+    """It was said not to answer, which sent whoever read it to look for a process that was there. Its workers were said
+    to be away, as they can renew no lease."""
     settings = Settings(data_dir=tmp_path, redis_url=None)
-    with redis_server.running(settings), api_process(settings.redis_location) as api:
+    environment = {"HEADRACE_REDIS_PREFIX": settings.redis_prefix}
+    with redis_server.running(settings), api_process(settings.redis_location, environment=environment) as api:
         with redis.Redis(unix_socket_path=str(settings.redis_socket)) as admin:
+            keys = Keys(settings.redis_prefix)
+            admin.hset(keys.owners, "g", "w0")
+            admin.hset(keys.names, "g", "0123456789abcdef")
             admin.execute_command(*command)
-        url = f"http://127.0.0.1:{api.address[1]}/v1/webhooks/w"
-        body = BODIES["{webhook}"]
-        refused = httpx.put(url, json=body, trust_env=False, timeout=60)
-    assert (refused.status_code, refused.json()["code"], refused.json()["detail"]) == (503, "worker_unavailable", told)
-    assert refused.headers["Retry-After"]
+        with httpx.Client(base_url=f"http://127.0.0.1:{api.address[1]}", trust_env=False, timeout=60) as http:
+            answers = [
+                http.put("/v1/webhooks/w", json=BODIES["{webhook}"]),
+                http.post("/v1/graphs/g/max-flow"),
+                http.get("/readyz"),
+            ]
+    for refused in answers:
+        problem = refused.json()
+        assert (refused.status_code, problem["code"], problem["detail"]) == (503, "worker_unavailable", told)
+        assert refused.headers["Retry-After"]
 
 
 @pytest.mark.parametrize(
@@ -107,6 +122,10 @@ def test_a_redis_that_takes_no_writes_is_said_to_do_so(command: list[str], told:
         (
             [["ACL", "SETUSER", "headrace", "-hgetall"]],
             "Redis does not let its user do what this needs; the log says what",
+        ),
+        (
+            [["ACL", "SETUSER", "headrace", "resetpass", ">another"], ["CLIENT", "KILL", "USER", "headrace"]],
+            "Redis does not take the password of this service any more",
         ),
         (
             [["CONFIG", "SET", "busy-reply-threshold", "1"], ["EVAL", "while true do end", "0"]],
