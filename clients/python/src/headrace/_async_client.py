@@ -31,7 +31,8 @@ class AsyncClient(AsyncWebhooks, AsyncWorkers):
         base_url: where the service listens; "host:port" is http. Without it `HEADRACE_URL` of the environment says
             where, and if that is not set it is http://127.0.0.1:8080.
         api_key: shown with each request; without it `HEADRACE_API_KEY` of the environment is, if set.
-        timeout_s: how long the service may be silent, beyond the time it was asked to wait.
+        timeout_s: how long the service may be silent, beyond the time it was asked to wait. An answer that has begun
+            comes at 1 KiB a second at least beyond that.
         verify: False to trust any certificate, or a file of those to trust, or an `ssl.SSLContext`.
         retry: how calls are repeated when the connection is lost or the service is busy, and for how long.
         headers: sent with each request.

@@ -17,6 +17,7 @@ from headrace._connecting import Verify, opened, translated, trusted
 from headrace._errors import HeadraceError, TransportError
 from headrace._exchange import Deadline, Outcome, Pause, Retry, Send, Step, Steps
 from headrace._files import rewind
+from headrace._metered import Metered
 from headrace._mistakes import silence
 from headrace._pools import Pools
 
@@ -92,14 +93,14 @@ class Caller:
         try:
             with translated():
                 request = exchange.request_of(http, step, _content(step, on_sent), self._timeout_s)
-                if step.into is None:
-                    return http.send(request)
                 response = http.send(request, stream=True)
                 with closing(response):
-                    if response.is_success:
-                        rewind(step.into)
+                    into = step.into if response.is_success else None
+                    response.stream = Metered(response, self._timeout_s, to_memory=into is None)
+                    if into is not None:
+                        rewind(into)
                         for piece in response.iter_bytes():
-                            step.into.write(piece)
+                            into.write(piece)
                     else:
                         response.read()
                     return response
