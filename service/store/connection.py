@@ -57,8 +57,9 @@ CONNECTIONS = 64
 WATCH_CONNECTIONS = 2
 """Connections of one API process for what probes ask: they wait behind no caller's command."""
 
-API_RETRIES = 6
-"""An API process sits out about two seconds without Redis before it says so."""
+API_RETRIES = 5
+"""An API process sits out 1.7 s without Redis, and then says why: before probes and whoever needs the API keys give up,
+who wait for two seconds and could say no more than that there was no answer."""
 
 
 class _ClosedIsAway(AsyncOfPrimary):

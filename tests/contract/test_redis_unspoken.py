@@ -1,7 +1,10 @@
 """What Redis says stays here: its commands, key names and addresses reach the log and no caller."""
 
+import os
+import subprocess
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -18,6 +21,7 @@ from service.settings import Settings
 from service.store.connection import AWAY
 from service.store.keys import Keys
 from tests.api_process import api_process
+from tests.serving import eventually
 
 BODIES = {
     "{name}": {"tail": [0], "head": [1], "capacity": [3]},
@@ -150,6 +154,53 @@ def test_a_redis_that_answers_nothing_is_said_to_do_so(commands: list[list[str]]
         assert (answer.status_code, answer.json()["code"]) == (503, "worker_unavailable"), path
         assert answer.json()["detail"].removeprefix("the API keys cannot be read: ") == told, path
         assert answer.headers["Retry-After"], path
+
+
+def test_a_redis_that_reads_a_large_file_is_said_to_do_so(tmp_path: Path) -> None:
+    """To probes and callers: they gave up a moment before the reason was there, and heard of no answer."""
+    socket, program = str(tmp_path / "sock"), redis_server.find_server(tmp_path).path
+    options = ["--port", "0", "--unixsocket", socket, "--dir", str(tmp_path), "--save", ""]
+    slowly = ["--key-load-delay", "20000", "--loading-process-events-interval-bytes", "1024"]
+
+    def answers(admin: redis.Redis) -> bool:
+        try:
+            return bool(admin.ping())
+        except redis.exceptions.BusyLoadingError:
+            return True
+        except redis.ConnectionError:
+            return False
+
+    with redis.Redis(unix_socket_path=socket, retry=Retry(NoBackoff(), 0)) as admin, ExitStack() as stack:
+        first = stack.enter_context(killed(subprocess.Popen([program, *options], stdout=subprocess.DEVNULL)))
+        eventually(lambda: answers(admin))
+        for number in range(2000):
+            admin.set(f"other:{number}", os.urandom(2000))
+        api = stack.enter_context(api_process(f"unix://{socket}"))
+        url = f"http://127.0.0.1:{api.address[1]}"
+        assert httpx.get(f"{url}/v1/graphs", trust_env=False, timeout=60).status_code == 200
+        admin.save()
+        first.kill()
+        first.wait()
+        stack.enter_context(killed(subprocess.Popen([program, *options, *slowly], stdout=subprocess.DEVNULL)))
+        eventually(lambda: answers(admin))
+
+        def says_so(path: str) -> bool:
+            answer = httpx.get(url + path, trust_env=False, timeout=60)
+            assert (answer.status_code, answer.json()["code"]) == (503, "worker_unavailable"), path
+            told: str = answer.json()["detail"].removeprefix("the API keys cannot be read: ")
+            return told == "Redis reads its files and does not answer yet"
+
+        for path in ("/readyz", "/status"):
+            eventually(lambda path=path: says_so(path))  # type: ignore[misc]  # a machine may be busy for a moment
+
+
+@contextmanager
+def killed(process: "subprocess.Popen[bytes]") -> Iterator["subprocess.Popen[bytes]"]:
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_a_disk_that_is_full_is_said_to_be_so() -> None:
