@@ -17,7 +17,8 @@ import redis.asyncio
 import structlog
 
 from service.store.connection import AWAY, RedisError
-from service.store.feed.reading import BEFORE_ALL, FeedReader
+from service.store.feed.following import BEFORE_ALL
+from service.store.feed.reading import FeedReader
 from service.store.feed.record import reset_event
 from service.store.hooks.hooks import MOST_PENDING, Hooks
 from service.store.hooks.record import Delivery, Webhook
