@@ -106,6 +106,7 @@ def test_a_day_of_an_operator(walk: Walk) -> None:
     integers_that_scripts_round_name_vertices(walk)
     names_are_found_by_a_part_and_drawn_whole(walk)
     a_graph_without_edges_says_so_and_a_name_that_is_cut_shows_it(walk)
+    the_table_shows_the_edges_as_they_are_without_an_answer_too(walk)
     no_page_is_a_dead_end(walk)
     it_fits_a_phone(walk)
     its_texts_are_readable(walk)
@@ -340,6 +341,30 @@ def a_graph_without_edges_says_so_and_a_name_that_is_cut_shows_it(walk: Walk) ->
     walk.page.press_button("Show all")
     walk.page.until("window.drawn.length > 1")
     assert set(walk.page.js("window.drawn")) == {"🚗" * 24, "🚗" * 23 + "…"}
+
+
+def the_table_shows_the_edges_as_they_are_without_an_answer_too(walk: Walk) -> None:
+    """Before anything is solved, after somebody else's update, and where the flow has no bound any more."""
+    with Client(walk.url, api_key=walk.admin) as client:
+        asked = client.put_graph("asked-nothing", tail=["s", "a"], head=["a", "t"], capacity=[3, 4])
+        walk.open("/console/graphs/asked-nothing")
+        walk.page.shows("Solve, and the edges of the minimum cut are listed here.")
+        walk.page.js("(() => { which.value = 'all'; which.dispatchEvent(new Event('change')); })()")
+        assert walk.column("edges", 3) == ["3", "4"]
+        walk.page.press_button("Events")
+        walk.page.shows("Connected to the change feed.")
+        walk.page.press_button("Edges")
+        asked.patch(edges=[0], set=[7])
+        cells = "[...document.querySelectorAll('#panel-edges tbody tr')].map((row) => row.cells[{}].innerText).join()"
+        walk.page.until(f"{cells.format(3)} === '7,4'")
+        walk.page.type("#source", "s")
+        walk.page.type("#sink", "t")
+        walk.page.press_button("Solve")
+        walk.until_value("4")
+        assert walk.column("edges", 4) == ["4", "4"]
+        asked.patch(edges=[0, 1], set=["inf", "inf"])
+        walk.page.shows("The flow has no bound")
+        walk.page.until(f"{cells.format(4)} === '\\u2013,\\u2013'")  # dashes
 
 
 def no_page_is_a_dead_end(walk: Walk) -> None:

@@ -45,8 +45,8 @@ export class EdgePanel {
     fill(this.element,
       h("p", {}, h("strong", { class: "mono" }, String(net.ids[row])), " ", h("span", { class: "dim" }, `${tail} ${net.undirected[row] ? "–" : "→"} ${head}`), " ", ...tags.filter(Boolean)),
       h("dl", { class: "facts small" }, fact("capacity", number(net.capacity(row))),
-        this.page.answer ? fact("flow", number(net.amount(row))) : null,
-        this.page.answer ? fact("used", net.used(row)) : null),
+        net.isSolved ? fact("flow", number(net.amount(row))) : null,
+        net.isSolved ? fact("used", net.used(row)) : null),
       h("p", {}, close),
       h("form", { onsubmit: set }, h("label", { for: "amount" }, "Another capacity"), h("div", { class: "beside" }, this.amount, h("button", {}, "Try it"))),
       this.tried);

@@ -56,19 +56,19 @@ export class EdgeTable {
       { name: "Flow", figure: true }, { name: "Used", figure: true }, { name: "" }];
     const shown = rows.slice(this.from, this.from + SHOWN).map((row) => [
       h("button", { class: "row", type: "button", "data-row": String(row), onclick: () => this.page.choose(row, { isFar: true }) }, String(net.ids[row])),
-      ...net.ends(row).map(String), number(net.capacity(row)), this.page.answer ? number(net.amount(row)) : "–",
-      this.page.answer ? net.used(row) : "–",
+      ...net.ends(row).map(String), number(net.capacity(row)), net.isSolved ? number(net.amount(row)) : "–",
+      net.isSolved ? net.used(row) : "–",
       net.cut[row] ? h("span", { class: "tag cut" }, "cut") : net.closed[row] ? h("span", { class: "tag bad" }, "closed") : ""]);
-    const table = dataTable("Edges", columns, shown, this.ifEmpty());
+    const table = dataTable("Edges", columns, shown, this.ifEmpty(net));
     table.classList.add("tall");
     fill(this.body, table, this.pager(rows.length));
     this.mark(this.chosen);
   }
 
-  ifEmpty() {
+  ifEmpty(net) {
     if (this.search.value.trim()) return "No edge and no vertex has this in its name.";
-    return { cut: this.page.answer ? "The cut pays for no edge." : "Solve, and the edges of the minimum cut are listed here.",
-      flow: this.page.answer ? "No edge carries flow." : "Solve, and the edges that carry flow are listed here.",
+    return { cut: net.isSolved ? "The cut pays for no edge." : "Solve, and the edges of the minimum cut are listed here.",
+      flow: net.isSolved ? "No edge carries flow." : "Solve, and the edges that carry flow are listed here.",
       closed: "No edge is closed.", all: "The graph has no edges." }[this.which.value];
   }
 

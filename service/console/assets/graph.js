@@ -46,6 +46,7 @@ class Page {
     this.question.takeTerminals(this.info);
     await this.picture.read();
     if (this.question.isFilled()) await this.question.solve();
+    this.showEdges();
     this.history.read();
     setInterval(() => this.showAge(), AGE_MS);
     feed(this.name, {
@@ -117,6 +118,7 @@ class Page {
     await this.readInfo();
     await this.picture.read();
     if (before) await this.question.solve({ quietly: true });
+    this.showEdges();
     if (before && this.answer && data?.version) {
       const same = before.value === this.answer.value;
       say(`Version ${this.answer.version}: the flow ${same ? `stays ${number(this.answer.value)}` : `was ${number(before.value)} and is ${number(this.answer.value)}`}.`);
@@ -129,10 +131,15 @@ class Page {
     if (this.network && columns) this.network.carry(columns);
     this.parts.forget();
     this.picture.paint();
-    this.edges.show();
-    this.edge.show();
+    this.showEdges();
     this.paths.forget();
     this.history.add(answer, new Date());
+  }
+
+  // As the network is now, also where no answer has come for it.
+  showEdges() {
+    this.edges.show();
+    this.edge.show();
   }
 
   choose(row, { isFar = false } = {}) {

@@ -105,6 +105,10 @@ export class Network {
     for (const row of this.cutRows) this.cut[row] = 1;
   }
 
+  get isSolved() {
+    return this.amounts !== null;
+  }
+
   capacity(row) {
     return this.unlimited[row] ? "inf" : decimal(this.capacities[row], this.decimals);
   }
