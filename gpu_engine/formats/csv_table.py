@@ -132,7 +132,7 @@ def _header(data: memoryview) -> list[str]:
         raise InvalidNetwork(f"line 1: a header has at most {MAX_HEADER_BYTES} bytes", lines=[1])
     if not line.strip():
         raise InvalidNetwork(f"line 1: {EXPECTED}; it is empty", lines=[1])
-    written = [name.strip().strip('"') for name in line.decode("utf-8-sig").split(",")]
+    written = [name.strip('"') for name in line.decode("utf-8-sig").rstrip("\r").split(",")]
     names = [FORMER.get(name, name) for name in written]
     unknown = [name for name in names if name not in REQUIRED + OPTIONAL]
     if unknown or not set(REQUIRED) <= set(names) or len(set(names)) < len(names):
@@ -148,6 +148,8 @@ def _fault_of_header(names: list[str], unknown: list[str]) -> str:
         return f"this is none: {shown(','.join(names))}"
     if "" in unknown:
         return "a column has no name, as the index that pandas writes without index=False"
+    if unknown and (bare := unknown[0].strip().strip('"')) in REQUIRED + OPTIONAL:
+        return f"{shown(unknown[0])} is not {shown(bare)}: a blank beside a comma belongs to the field"
     if unknown:
         others = [name for name in REQUIRED + OPTIONAL if name not in names]
         return f"there is no column {shown(unknown[0])}{did_you_mean(unknown[0], others)}"

@@ -74,6 +74,7 @@ def test_header_alone_is_an_empty_network() -> None:
         ((b"b,c,inf", b"b,c,true"), 3, "capacity is not a number"),
         ((b"b,c,inf", b"b,c,0.1234567891"), 3, "more than 9 decimals"),
         ((b"tail,head", b"from,to"), 1, "the header is tail,head,capacity"),
+        ((b"tail,head", b"tail, head"), 1, "' head' is not 'head': a blank beside a comma belongs to the field"),
         ((b"tail,head", b"tail,tail,head"), 1, "the header is tail,head,capacity"),
     ],
 )
