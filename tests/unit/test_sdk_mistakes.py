@@ -47,12 +47,16 @@ LOADS: list[tuple[Any, dict[str, Any], str]] = [
     (None, LABELS | {"tail": pa.array(["s", None])}, "row 1: tail is missing (None)"),
     (None, LABELS | {"capacity": [3, Decimal("sNaN")]}, "row 1: capacity is missing (sNaN)"),
     ([(0, 1, 3)], {}, "tail, head, capacity = zip(*edges)"),
+    (".", {}, ". is no file"),
+    ("nothing.txt", {}, "nothing.txt is no file"),
     (igraph.Graph.Ring(3), {}, "edges have no attributes at all"),
     (igraph.Graph.Ring(3), {"cost": "km"}, "no edge has the attribute"),
 ]
 CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("max_flow", ({"s": 3}, "t"), {}, "amounts by vertex are what supply= takes"),
     ("max_flow", ("s", {"t": 3}), {}, "amounts by vertex are what demand= takes"),
+    ("max_flow", ((8.69, 49.41), "t"), {}, 'a node that is a tuple by its str(): "(8.69, 49.41)"'),
+    ("max_flow", ("s", [(0, 1), (1, 1)]), {}, 'a node that is a tuple by its str(): "(0, 1)"'),
     ("max_flow", ("s", "t"), {"supply": [3, 4]}, "supply has 2 amounts for 1 terminal"),
     ("max_flow", (["s", "a"], "t"), {"supply": {3, 4}}, "supply is a set, which has no order"),
     ("max_flow", ("s", "t"), {"timeout_s": "3"}, "timeout_s is a number of seconds, or None, not '3'"),
@@ -163,8 +167,9 @@ def test_clients() -> None:
                 kind("http://service", headers=header)  # type: ignore[arg-type]  # no type checker has seen it
         with pytest.raises(InvalidInput, match="an API key is printable ASCII"):
             kind("http://service", api_key=b"hr_1")  # type: ignore[arg-type]  # no type checker has seen it
-        with pytest.raises(InvalidInput, match="without a query"):
-            kind("http://service/?tenant=1")
+        for url in ("http://service/?tenant=1", "http:/service", "https:/service:1"):
+            with pytest.raises(InvalidInput, match="without a query"):
+                kind(url)
 
 
 @pytest.mark.parametrize("given", ["service:1", "http://service:1/", "http://service:1/v1", "http://service:1/v1/"])

@@ -106,10 +106,10 @@ def file_body(path: Path) -> Body:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     encoding = ENCODINGS.get(suffixes[-1]) if suffixes else None
     suffix = suffixes[-2 if encoding and len(suffixes) > 1 else -1] if suffixes else ""
-    if suffix not in MEDIA_TYPES:
-        raise InvalidInput(f"{path.name}: the suffix must be one of {', '.join(MEDIA_TYPES)}")
     if not path.is_file():
         raise InvalidInput(f"{path} is no file")
+    if suffix not in MEDIA_TYPES:
+        raise InvalidInput(f"{path.name}: the suffix must be one of {', '.join(MEDIA_TYPES)}")
     return Body(MEDIA_TYPES[suffix], path, encoding)
 
 

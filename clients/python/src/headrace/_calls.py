@@ -19,7 +19,16 @@ from headrace._errors import InvalidInput
 from headrace._files_of_columns import ACCEPT
 from headrace._flows import MaxFlowResult
 from headrace._matchings import MatchingResult
-from headrace._mistakes import flag, graph_name, one_or_many, refuse_missing, refuse_others, refuse_set, segment
+from headrace._mistakes import (
+    flag,
+    graph_name,
+    one_or_many,
+    refuse_missing,
+    refuse_node,
+    refuse_others,
+    refuse_set,
+    segment,
+)
 from headrace._options import check_options, suggesting
 from headrace._places import GEOJSON, as_floats
 from headrace._results import EdgeId, Vertex
@@ -371,7 +380,11 @@ def ends(
 
 
 def named(given: Terminals | None, cap: str) -> Sequence[Vertex] | NDArray[Any] | None:
-    """One vertex or many as a column. Raises `InvalidInput` for a mapping, which is what ``cap`` takes."""
+    """One vertex or many as a column.
+
+    Raises `InvalidInput` for a mapping, which is what ``cap`` takes, and for a node that is a tuple.
+    """
+    refuse_node(given)
     if isinstance(given, Mapping):
         raise InvalidInput(f"amounts by vertex are what {cap}= takes; its keys need not be named again")
     column: Sequence[Vertex] | NDArray[Any] | Vertex | None = as_column(given)

@@ -253,12 +253,14 @@ def full_url(given: str | None) -> str:
     base_url = os.environ.get("HEADRACE_URL") or DEFAULT_URL if given is None else given
     if not isinstance(base_url, str):
         raise InvalidInput(f"a URL is text, as in {DEFAULT_URL!r}, not {base_url!r}")
-    url = (base_url if "://" in base_url else f"http://{base_url}").rstrip("/").removesuffix("/v1")
+    is_whole = "://" in base_url
+    url = (base_url if is_whole else f"http://{base_url}").rstrip("/").removesuffix("/v1")
     try:
         parts = httpx.URL(url)
     except httpx.InvalidURL as error:
         raise InvalidInput(f"{base_url!r} is no URL: {error}") from error
-    if parts.query or parts.scheme not in ("http", "https") or not parts.host:
+    has_half_a_scheme = not is_whole and ":/" in base_url  # "http:/host" would be a host of the name "http"
+    if parts.query or parts.scheme not in ("http", "https") or not parts.host or has_half_a_scheme:
         raise InvalidInput(f"{base_url!r} is no http:// or https:// URL of a host, without a query")
     return url
 

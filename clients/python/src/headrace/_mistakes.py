@@ -55,6 +55,16 @@ def refuse_set(column: object, name: str) -> None:
         raise InvalidInput(f"{name} is a set, which has no order: send a list")
 
 
+def refuse_node(given: object) -> None:
+    """Raise `InvalidInput` for a node of NetworkX that is a place, as (8.69, 49.41), or for a list with a tuple."""
+    if not isinstance(given, list | tuple):
+        return
+    is_place = isinstance(given, tuple) and any(isinstance(part, float) for part in given)
+    node = given if is_place else next((one for one in given if isinstance(one, tuple)), None)
+    if node is not None:
+        raise InvalidInput(f'a vertex is named by an integer or text; a node that is a tuple by its str(): "{node}"')
+
+
 def refuse_beside(what: str, **options: object) -> None:
     """Raise `InvalidInput` for the first option that does nothing beside ``what``."""
     for name, given in options.items():
