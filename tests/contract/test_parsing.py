@@ -20,6 +20,7 @@ import pyarrow as pa
 import pytest
 from anyio.from_thread import BlockingPortal
 
+from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats import Limits, unpack, write_arrow, write_csv, write_dimacs, write_json, write_npz
 from gpu_engine.networks.edgelist import EdgeList
 from service.api.bodies import parsing
@@ -264,6 +265,28 @@ def test_refusals_cross_over(reading: Reading) -> None:
     assert (refusal.code, refusal.rows, refusal.where.field) == ("invalid_body", [1], "/edges")
     many = b'{"edges":[1,2,3],"set":[1, 2, 3]}' + INLINE_BYTES * b" "
     assert reading.refusal(patch_task(JSON, PatchLimits(2, 1 << 20), None, "all"), many).code == "too_large"
+
+
+def read_graph(kind: str, body: memoryview) -> None:
+    task = GraphTask(kind, Limits())
+    task.needed_bytes(body)
+    task.run(body, io.BytesIO())
+
+
+def test_what_curl_takes_out_of_a_file_is_told() -> None:
+    """`curl -d @FILE` drops NUL and the ends of lines, which mean nothing in JSON."""
+    ends = np.array([0, 1, 2], np.int32)
+    edges = EdgeList(3, ends, ends[[1, 2, 0]], np.array([10, 25, 5]), source=0, sink=2)
+    written = {"text/csv": write_csv(edges), "text/x-dimacs": write_dimacs(edges), ARROW_TYPE: write_arrow(edges)}
+    written |= {"application/x-npz": write_npz(edges), "text/x-matrix-market": b"%%MatrixMarket matrix\n2 2 1\n1 2 3\n"}
+    for kind, document in written.items():
+        lost = memoryview(document.translate(None, b"\n\r\0"))
+        with pytest.raises(InvalidNetwork, match="curl -d takes them out of a file"):
+            read_graph(kind, lost)
+    for kind, document in ((JSON, b"{}"), ("text/csv", b"from,to,capacity\n"), ("text/csv", b"")):
+        with pytest.raises(InvalidNetwork) as refusal:
+            read_graph(kind, memoryview(document))
+        assert "curl" not in refusal.value.message
 
 
 def test_memory_is_limited_to_what_was_told(reading: Reading) -> None:

@@ -4,7 +4,8 @@ Nothing here knows HTTP or Redis: a parser process imports this module, `gpu_eng
 """
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO, Final, Literal, Protocol
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine import formats
+from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats.reading import count_arrays, count_objects, json_bytes
 from gpu_engine.networks.rounding import AS_WRITTEN, Precision, Rounding
 from gpu_engine.networks.validate import check
@@ -54,6 +56,9 @@ OBJECT_BYTES: Final = 2_500
 """What each object in a list of scenarios takes as a model, and as what the worker gets of it."""
 LIST_BYTES: Final = 200
 """What each list of edges takes as Python has it."""
+TAKEN_BY_CURL: Final = b"\n\r\0"
+BEGINNING_BYTES: Final = 1 << 16
+"""Each format but JSON, of any file that is no shorter, has one of these bytes there."""
 JOB_LENGTH: Final = struct.Struct("<I")
 """The number that goes before a pickled `Job` on its way: how many bytes it has."""
 
@@ -88,14 +93,28 @@ class GraphTask:
     precision: Precision = AS_WRITTEN
 
     def needed_bytes(self, body: memoryview) -> int:
-        return formats.reading_bytes(body, self.media_type, self.limits)
+        with _telling_of_lost_bytes(body, self.media_type):
+            return formats.reading_bytes(body, self.media_type, self.limits)
 
     def run(self, body: memoryview, out: BinaryIO) -> None:
-        edges = formats.read(body, self.media_type, self.limits, self.precision)
+        with _telling_of_lost_bytes(body, self.media_type):
+            edges = formats.read(body, self.media_type, self.limits, self.precision)
         check(edges)
         for names in (edges.vertex_labels, edges.edge_ids):
             _check_names(names)
         formats.pack_into(edges, out)
+
+
+@contextmanager
+def _telling_of_lost_bytes(body: memoryview, media_type: str) -> Iterator[None]:
+    """A refusal says so where the body has none of the bytes that `curl -d @FILE` takes out of a file."""
+    try:
+        yield
+    except InvalidNetwork as refusal:
+        if media_type == JSON or not body or set(TAKEN_BY_CURL) & set(bytes(body[:BEGINNING_BYTES])):
+            raise
+        said = f"{refusal.message}; it has no ends of lines: curl -d takes them out of a file, --data-binary does not"
+        raise type(refusal)(said, **refusal.where.members()) from refusal
 
 
 @dataclass(frozen=True, slots=True)
