@@ -235,6 +235,8 @@ def a_file_is_loaded_and_drawn_around_its_cut(walk: Walk) -> None:
     assert walk.page.until("document.getElementById('name').value") == "osm-andorra"
     walk.page.press_button("Load")
     walk.page.shows("Open osm-andorra")
+    walk.page.press_button("Load")
+    walk.page.shows("There is a graph osm-andorra already. Open osm-andorra, replace it, or choose another name.")
     walk.open("/console/graphs/osm-andorra")
     walk.page.shows("around the minimum cut")  # drawn now, or once that of the file's own terminals is known
     walk.page.type("#source", "16541")

@@ -112,7 +112,8 @@ async function cancel(job) {
 
 function loadForm() {
   const file = h("input", { type: "file", id: "file", accept: Object.keys(SUFFIXES).map((suffix) => `.${suffix}`).join(",") });
-  const name = h("input", { id: "name", pattern: "[A-Za-z0-9][A-Za-z0-9._\\-]{0,127}", placeholder: "city", maxLength: 128, required: true, autocomplete: "off" });
+  const name = h("input", { id: "name", pattern: "[A-Za-z0-9][A-Za-z0-9._\\-]{0,127}", placeholder: "city", maxLength: 128, required: true, autocomplete: "off",
+    title: "Letters from a to z, digits, '.', '_' and '-', first a letter or digit" });
   const replace = h("input", { type: "checkbox", id: "replace" });
   const told = h("div");
   file.addEventListener("change", () => {
@@ -126,7 +127,8 @@ function loadForm() {
       fill(told, h("p", {}, h("span", { class: "good" }, "Loaded. "), h("a", { href: graphPage(graph) }, `Open ${graph}`)));
       say(`${graph} is loaded.`);
     } catch (error) {
-      fill(told, problemBox(error));
+      const isTaken = error.code === "version_conflict" && "If-None-Match" in headers;
+      fill(told, isTaken ? nameTaken(graph) : problemBox(error));
     }
     await refresh();
   };
@@ -149,6 +151,11 @@ function loadForm() {
     h("div", { class: "row" }, h("button", { class: "first" }, "Load"), h("label", { class: "inline" }, replace, "Replace a graph of this name"),
       h("button", { type: "button", onclick: sample }, "Load the sample town")), told);
   return may("admin") ? form : h("p", { class: "empty" }, "Loading a graph needs a key with the scope admin.");
+}
+
+function nameTaken(graph) {
+  return h("p", { class: "notice", role: "alert" }, `There is a graph ${graph} already. `, h("a", { href: graphPage(graph) }, `Open ${graph}`),
+    ", replace it, or choose another name.");
 }
 
 function showLoad(told, graph, job) {
