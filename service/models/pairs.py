@@ -48,7 +48,7 @@ class PairsBody(Body):
     sources: Ids | None = Field(default=None, description="Rows are each of these to each of `sinks`.")
     sinks: Ids | None = None
     among: Ids | None = Field(default=None, description="All pairs; both ways if some edge is directed.")
-    fields: list[FlowField] | None = Field(default=None, max_length=5)
+    fields: list[FlowField] | None = Field(default=None, max_length=6)
     cut: CutOptions = CutOptions()
     flow: FlowOptions = FlowOptions()
     paths: PathOptions = PathOptions()

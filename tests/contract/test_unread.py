@@ -77,15 +77,21 @@ UNSHOWN: list[tuple[str, dict[str, Any], str]] = [
     ("min-cut", {"fields": ["value"], "cut": {"near": "sinks"}}, "/cut/near"),
     ("pairs", {"among": [0, 1], "cut": {"near": "sinks"}}, "/cut/near"),
     ("max-flow", {"cut": {"sides": False}}, "/cut/sides"),
+    ("max-flow", {"flow": {"acyclic": False}}, "/flow/acyclic"),
+    ("min-cut", {"fields": ["cut", "bottlenecks"], "flow": {"acyclic": False}}, "/flow/acyclic"),
+    ("what-if", {"scenarios": [], "flow": {"acyclic": False}}, "/flow/acyclic"),
+    ("pairs", {"among": [0, 1], "flow": {"acyclic": False}}, "/flow/acyclic"),
     ("circulation", {"flow": {"zeros": True}}, "/flow/zeros"),
 ]
 SHOWN: list[tuple[str, dict[str, Any]]] = [
     ("max-flow", {"paths": {"top": 100}, "cut": {"near": "sources"}, "bottlenecks": {"up_to": 0}}),  # as it is anyway
     ("max-flow", {"fields": ["flow", "paths"], "flow": {"zeros": True}, "paths": {"top": 10}}),
-    ("max-flow", {"flow": {"acyclic": False}}),
+    ("max-flow", {"fields": ["flow"], "flow": {"acyclic": False}}),
+    ("max-flow", {"fields": ["terminals"], "flow": {"acyclic": False}}),
     ("max-flow", {"paths": {"top": 1}}),  # as older shells do
     ("min-cut", {"cut": {"near": "sinks"}}),
     ("pairs", {"among": [0, 1], "fields": ["cut"], "cut": {"near": "sinks"}}),
+    ("pairs", {"among": [0, 1], "fields": ["value", "cut", "flow", "terminals", "paths", "bottlenecks"]}),
     ("min-cost-flow", {"fields": ["flow"], "flow": {"zeros": True}}),
 ]
 
