@@ -129,10 +129,19 @@ class EstimateBody(Body):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        """Of edges, and of vertices, a part is no more than all."""
-        for part, whole in (("n_links", "n_edges"), ("n_twins", "n_edges"), ("n_limited", "n_vertices")):
+        """Of edges, and of vertices, a part is no more than all, and nothing is said of what there is none of."""
+        parts = (("n_links", "n_edges"), ("n_twins", "n_edges"), ("n_two_way", "n_edges"), ("n_limited", "n_vertices"))
+        for part, whole in parts:
             if (getattr(self, part) or 0) > getattr(self, whole):
                 raise ColumnFault(f"is more than `{whole}`, of which they are a part", field=part)
+        if self.n_edges and not self.n_vertices:
+            raise ColumnFault("there is no edge without a vertex", field="n_vertices")
+        pairs = self.n_vertices * (self.n_vertices - 1) // 2
+        if (self.n_links or 0) > pairs:
+            raise ColumnFault(f"{self.n_vertices} vertices have {pairs} pairs at most", field="n_links")
+        for part in ("n_twins", "n_two_way"):
+            if getattr(self, part) and not self.n_limited:
+                raise ColumnFault("is at vertices that have a capacity: `n_limited` says how many", field=part)
         return self
 
 

@@ -128,6 +128,23 @@ def test_estimate(api: Api) -> None:
     assert large["free_bytes"] == answer["free_bytes"]
 
 
+@pytest.mark.parametrize(
+    ("counts", "field"),
+    [
+        ({"n_vertices": 0, "n_edges": 5}, "/n_vertices"),
+        ({"n_vertices": 3, "n_edges": 9, "n_links": 4}, "/n_links"),
+        ({"n_vertices": 3, "n_edges": 5, "n_twins": 1}, "/n_twins"),
+        ({"n_vertices": 3, "n_edges": 5, "n_two_way": 1}, "/n_two_way"),
+        ({"n_vertices": 3, "n_edges": 5, "n_limited": 1, "n_two_way": 6}, "/n_two_way"),
+    ],
+)
+def test_an_estimate_for_what_no_graph_can_be_is_refused(api: Api, counts: dict[str, int], field: str) -> None:
+    refused = api.http.post("/v1/graphs:estimate", json=counts).json()
+    assert (refused["code"], refused["field"]) == ("invalid_body", field)
+    whole = {"n_vertices": 3, "n_edges": 5, "n_links": 3, "n_limited": 1, "n_twins": 5, "n_two_way": 5}
+    assert api.http.post("/v1/graphs:estimate", json=whole).status_code == 200
+
+
 def test_decimals_and_rounding_of_a_load(api: Api) -> None:
     url, body = "/v1/graphs/city", {"tail": [0], "head": [1], "capacity": [1 / 3]}
     refused = api.http.put(url, json=body).json()
