@@ -6,7 +6,15 @@ from pydantic import Field, model_validator
 
 from service.errors import ServiceError
 from service.models.amounts import Amount
-from service.models.columns import Amounts, AmountText, Ids, Seconds, refuse_infinite, refuse_negative
+from service.models.columns import (
+    Amounts,
+    AmountText,
+    Ids,
+    Seconds,
+    refuse_infinite,
+    refuse_negative,
+    refuse_no_limit_or_negative,
+)
 from service.models.faults import ColumnFault
 from service.models.flows import AboutInfo, TerminalsBody
 from service.models.min_cost_flow import CostCertificateInfo
@@ -32,8 +40,7 @@ class CapacityExpansionBody(TerminalsBody):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        refuse_negative([self.raise_by], "what is to flow more", "raise_by")
-        refuse_infinite([self.raise_by], "what is to flow more", "raise_by")
+        refuse_no_limit_or_negative(self.raise_by, "what is to flow more", "raise_by")
         for name, what in (("price", "a price"), ("max_add", "what may be added")):
             column = getattr(self, name)
             if column is None:

@@ -153,6 +153,14 @@ def refuse_infinite(amounts: AmountColumn, what: str, field: str) -> None:
         raise ColumnFault(f'row {rows[0]}: {what} is a number, not "inf"', rows, field=field)
 
 
+def refuse_no_limit_or_negative(amount: str, what: str, field: str = "") -> None:
+    """Raise `ColumnFault` for one amount that is "inf" or below zero; it names no row."""
+    if amount == "inf":
+        raise ColumnFault(f'{what} is a number, not "inf"', field=field)
+    if amount.startswith("-") and Decimal(amount) < 0:
+        raise ColumnFault(f"{amount} is negative, and {what} is not", field=field)
+
+
 def shown(value: object) -> str:
     """A value as JSON has it, abridged."""
     text = value if isinstance(value, Number) else json.dumps(value, ensure_ascii=False)

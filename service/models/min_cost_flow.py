@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field, field_validator
 
 from service.models.amounts import Amount
 from service.models.body import Body
-from service.models.columns import AmountText, Seconds, refuse_infinite, refuse_negative
+from service.models.columns import AmountText, Seconds, refuse_no_limit_or_negative
 from service.models.flows import AboutInfo, PathOptions, PathsInfo, TerminalsBody, TerminalsInfo
 from service.models.shown import refuse_unshown
 from service.protocol import Encoding, MinCostFlowArgs
@@ -46,8 +46,7 @@ class MinCostFlowBody(TerminalsBody):
     @classmethod
     def _check_value(cls, value: str | None) -> str | None:
         if value is not None:
-            refuse_negative([value], "a value", "")
-            refuse_infinite([value], "a value", "")
+            refuse_no_limit_or_negative(value, "a value")
         return value
 
     def args(self, encoding: Encoding = "json") -> MinCostFlowArgs:

@@ -265,6 +265,13 @@ def test_prices_of_too_many_decimals_are_told_by_their_rows(http: httpx.Client, 
     assert http.post(f"{city}/capacity-expansion", json=body).json()["rows"] == [1, 3]
 
 
+@pytest.mark.parametrize("more", [-1, "inf", 0.5, 2**62])
+def test_the_one_amount_to_raise_by_is_refused_without_a_row(http: httpx.Client, city: str, more: object) -> None:
+    told = http.post(f"{city}/capacity-expansion", json=WIDE | {"raise_by": more}).json()
+    assert (told["field"], told["rows"]) == ("/raise_by", [])
+    assert "row 0" not in told["detail"]
+
+
 def test_a_flow_without_a_bound_has_neither_curve_nor_price(http: httpx.Client, pair: str) -> None:
     ends = {"sources": ["v"], "sinks": ["t"]}
     assert refusal(http.post(f"{pair}/parametric", json=ends | {"edges": ["d"], "to": 2}))[:2] == (422, "unbounded")

@@ -91,6 +91,7 @@ def test_refusals(http: httpx.Client, city: str, body: dict[str, Any], status: i
     assert told in refused[2]
     if "value" in body:
         assert refused[3] == "/value"
+        assert "row 0" not in refused[2]
 
 
 def test_a_graph_without_costs_says_how_to_get_some(http: httpx.Client) -> None:

@@ -111,6 +111,7 @@ def test_what_is_wrong_with_a_scenario_is_the_answer_of_its_row(http: httpx.Clie
     codes = ["unknown_edge", "unbounded", "unknown_vertex", "source_is_sink", *["invalid_body"] * 3, None]
     assert [row.get("error", {}).get("code") for row in rows] == codes
     assert (rows[0]["id"], rows[0]["error"]["edges"]) == (7, ["z"])
+    assert rows[4]["error"]["detail"] == "there is one amount for each of `sources`, not 2 for 1"
     assert rows[-1]["value"] == 2
     assert ask(http, city, scenarios[0], on_missing="skip")["answers"][0]["value"] == 2
     assert ask(http, city, {"batch": [{"edges": ["a"], "set": ["0.5"]}]}, rounding="up")["answers"][0]["value"] == 4

@@ -21,7 +21,7 @@ from service.worker.copies import Copies
 from service.worker.graph import Answer, Graph, NotProven
 from service.worker.json_writer import Raw
 from service.worker.questions.edges import read_edges
-from service.worker.questions.terminals import read_terminals, read_units
+from service.worker.questions.terminals import read_terminals, read_unit, read_units
 from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.solving import Solver
@@ -49,7 +49,7 @@ class CapacityExpansion:
         began = time.perf_counter()
         graph = self._copies.at_least(task.command.graph, args.min_version)
         network, terminals = graph.network, read_terminals(graph.network, args)
-        (more,) = read_units(network, [args.raise_by], args.rounding, "/raise_by").tolist()
+        more = read_unit(network, args.raise_by, args.rounding, "/raise_by")
         candidates, places = _candidates(graph, args)
         maximum, _, timings_ms = self._solver.ask(
             task, graph, terminals, lambda _: {}, began, complete=True, kind=Kind.MAX_FLOW

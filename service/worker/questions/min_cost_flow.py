@@ -6,22 +6,22 @@ from functools import partial
 import numpy as np
 
 from gpu_engine.checks.costs import CostProof, prove_cheapest
-from gpu_engine.errors import ROWS_SHOWN, EngineError, HasLowerBounds, Infeasible, InvalidNetwork, Unbounded
+from gpu_engine.errors import ROWS_SHOWN, HasLowerBounds, Infeasible, Unbounded
 from gpu_engine.footprint import Footprint
 from gpu_engine.mincost.cheapest import CheapestFlow, cheapest_flow
 from gpu_engine.networks.costs import costs_of
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.networks.units import read_amounts, write_units
+from gpu_engine.networks.units import write_units
 from gpu_engine.paths import Paths
 from gpu_engine.text.counted import counted
-from gpu_engine.types import INFINITE, UnitArray
+from gpu_engine.types import UnitArray
 from service.protocol import TEXTS, Envelope, Kind, MinCostFlowArgs
 from service.store.jobs.record import Result
 from service.worker import answers
 from service.worker.copies import Copies
 from service.worker.graph import Answer, Graph, NotProven
 from service.worker.questions import flows
-from service.worker.questions.terminals import read_terminals
+from service.worker.questions.terminals import read_terminals, read_unit
 from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.solving import Parts, Solver
@@ -55,7 +55,7 @@ class MinCostFlow:
         costs_of(graph.costs)
         if args.lower is None:
             _refuse_lower_bounds(graph)
-        wanted = _value(graph, args)
+        wanted = None if args.value is None else read_unit(graph.network, args.value, args.rounding, "/value")
         terminals = read_terminals(graph.network, args)
         maximum, timings_ms = self._maximum(task, graph, terminals, began, wanted)
         if maximum is not None and wanted is not None and wanted > maximum.report.value:
@@ -158,19 +158,6 @@ def _refuse_lower_bounds(graph: Graph) -> None:
         detail = f"{several} a lower bound, which a cheapest flow does not keep, such as {names[0]!r}"
         asked = '"lower": "ignore" asks for one without any, as lower= in Python or --ignore-lower in the shell'
         raise HasLowerBounds(f"{detail}: {asked}", edges=names, field="/lower")
-
-
-def _value(graph: Graph, args: MinCostFlowArgs) -> int | None:
-    """The value that is asked for, in units. Raises InvalidNetwork for what is no finite amount."""
-    if args.value is None:
-        return None
-    try:
-        (value,) = read_amounts([args.value], graph.network.decimals, [None], args.rounding)
-        if value == INFINITE:
-            raise InvalidNetwork('a value is finite: leave it out for as much as can flow, in place of "inf"')
-    except EngineError as error:
-        raise type(error)(error.message, field="/value") from None
-    return value
 
 
 def _too_much(graph: Graph, wanted: int, most: int) -> Infeasible:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpu_engine.errors import ROWS_SHOWN, EngineError, InvalidTerminals
+from gpu_engine.errors import ROWS_SHOWN, EngineError, InvalidNetwork, InvalidTerminals
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.refused import unknown_vertices
 from gpu_engine.networks.rounding import Rounding
@@ -14,7 +14,7 @@ from gpu_engine.networks.units import read_amounts
 from gpu_engine.networks.updates import vertices_named
 from gpu_engine.networks.validate import twice
 from gpu_engine.text.literals import read_literals
-from gpu_engine.types import UnitArray, VertexArray
+from gpu_engine.types import INFINITE, UnitArray, VertexArray
 from service.protocol import MaxFlowArgs, MinCostFlowArgs, TerminalArgs
 
 
@@ -69,6 +69,17 @@ def read_units(network: Network, literals: Sequence[str], rounding: Rounding, fi
         raise type(error)(error.message, error.rows, field=field) from None
 
 
+def read_unit(network: Network, literal: str, rounding: Rounding, field: str) -> int:
+    """One finite amount of the body, in units. Raises `InvalidNetwork` and `CapacityOverflow`, which name no row."""
+    try:
+        (units,) = read_amounts([literal], network.decimals, [None], rounding)
+        if units == INFINITE:
+            raise InvalidNetwork('this amount is a number, not "inf"')
+    except EngineError as error:
+        raise type(error)(error.message, field=field) from None
+    return int(units)
+
+
 def read_least(
     network: Network,
     literals: Sequence[str] | None,
@@ -117,7 +128,9 @@ def _caps(
     if literals is None:
         return None
     if vertices is None or len(vertices) != len(literals):
-        raise InvalidTerminals(f"{len(literals)} amounts of {kind} need as many vertices", field=f"/{kind}")
+        side = "sources" if kind.endswith("supply") else "sinks"
+        count = "which are not named" if vertices is None else f"not {len(literals)} for {len(vertices)}"
+        raise InvalidTerminals(f"there is one amount for each of `{side}`, {count}", field=f"/{kind}")
     decimals, given = network.decimals, vertices
     try:
         return read_literals(literals, decimals, lambda i: read_amounts([literals[i]], decimals, [i], rounding)[0])
