@@ -258,6 +258,11 @@ def closed_state(graph: Graph, solved: Solved) -> dict[str, object]:
     return _named_state(graph, solved, solved.report) | nothing
 
 
+def is_kept(shown: dict[str, object]) -> bool:
+    """Whether a state that is answered stays; an update tells first of those that do not."""
+    return shown["mode"] not in ("dropped", "unbounded")
+
+
 def _named_state(graph: Graph, solved: Solved, old: SolveReport | None) -> dict[str, object]:
     """Which state it is: its first terminals by name, and how many there are.
 

@@ -254,7 +254,9 @@ class Patcher:
         )
         if lower is not None and graph.lowers is None:
             self._residents.take(graph.name, Footprint(8 * graph.network.n_edges))
+        rising = list(graph.states)  # the most recently used last
         unbounded = self._apply(graph, changes)  # refuses before it changes anything
+        unbounded.sort(key=lambda solved: rising.index(solved.terminals.key), reverse=True)
         if costs is not None:
             costs_of(graph.costs).apply(costs)
         if lower is not None:
@@ -289,7 +291,8 @@ class Patcher:
             raise
 
     def _flows(self, graph: Graph, unbounded: list[Solved], control: Control) -> list[dict[str, object]]:
-        """What became of the flow states: those that an update has closed, and the others, solved again."""
+        """What became of the flow states: those that an update has closed, and the others, solved again; of both the
+        most recently used first."""
         return [answers.closed_state(graph, solved) for solved in unbounded] + self._solve_all(graph, control)
 
     def _solve_all(self, graph: Graph, control: Control) -> list[dict[str, object]]:

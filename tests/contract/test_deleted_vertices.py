@@ -41,6 +41,14 @@ def patch(http: httpx.Client, body: Any, **more: Any) -> httpx.Response:
     return http.patch(f"{G}/edges", json=body, **more)
 
 
+def test_a_dry_run_tells_of_flows_in_the_order_of_the_patch(http: httpx.Client) -> None:
+    for sinks in (["u"], ["v", "u"], ["t"]):
+        http.post(f"{G}/max-flow", json={"sources": ["s"], "sinks": sinks})
+    told = [patch(http, {"op": "delete", "vertices": ["u"]}, params=params).json() for params in ({"dry_run": "1"}, {})]
+    first, second = ([(state["sinks"], state["mode"]) for state in each["flow_states"]] for each in told)
+    assert first == second == [(["u", "v"], "dropped"), (["u"], "dropped"), (["t"], "warm")]
+
+
 def test_a_batch(http: httpx.Client) -> None:
     assert http.post(f"{G}/max-flow", json=CUT).json()["value"] == 6
     batch = [

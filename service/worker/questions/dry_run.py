@@ -56,7 +56,7 @@ class DryRun(Generic[Args]):
         changes = self._change_of(graph, args)
         change, structure, solving_since = changes.change, changes.structure, time.perf_counter()
         wanted = list(graph.states.values())[::-1] if args.solve == "all" else []
-        shown = self._shown(graph, wanted, changes, task.control)
+        shown = sorted(self._shown(graph, wanted, changes, task.control), key=answers.is_kept)
         ended = time.perf_counter()
         timings_ms = {"solve": 1e3 * (ended - solving_since), "total": 1e3 * (ended - began)}
         counts = {"applied": changes.n_rows, "skipped": change.skipped, "unchanged": change.unchanged}
