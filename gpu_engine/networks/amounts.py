@@ -60,7 +60,7 @@ def _scaled(own: UnitArray, literals: Sequence[str], ids: Ids, decimals: int, ta
         units, factor = int(own[i]), read_decimal(literals[i], ids[i])
         if factor < 0:
             raise InvalidNetwork(f"the factor {literals[i]} is negative", [ids[i]])
-        scaled = scale_units(units, factor, rounding=tally.rounding, row=ids[i])
+        scaled = scale_units(units, factor, ids[i], tally.rounding)
         if units != INFINITE:
             tally.note(WIDE.multiply(units, factor), scaled, decimals)
         return scaled

@@ -19,7 +19,7 @@ from gpu_engine.networks.rounded import UNROUNDED, Rounded
 from gpu_engine.networks.rounding import Rounding
 from gpu_engine.networks.tally import Tally
 from gpu_engine.networks.units import WIDE, read_decimal, to_units
-from gpu_engine.networks.updates import CapacityTable
+from gpu_engine.networks.updates import CapacityTable, literals_of
 from gpu_engine.networks.validate import largest_cost
 from gpu_engine.text.counted import counted
 from gpu_engine.types import EdgeArray, UnitArray
@@ -91,7 +91,7 @@ class CostTable:
         try:
             for place, operation in enumerate(batch):
                 known, at = located.places(table, place)
-                cost[at] = self._run(operation, cost[at], known.tolist(), tally)
+                cost[at] = self._run(operation, cost[at], known, tally)
                 self._check(located.touched[at], cost[at], known)
         except EngineError as error:
             refused = CostOverflow(error.message) if isinstance(error, CapacityOverflow) else error
@@ -101,16 +101,11 @@ class CostTable:
         rows, unchanged = located.touched[changed], int((~changed).sum())
         return CostChange(rows, cost[changed], located.missing, unchanged, tally.rounded)
 
-    def _run(self, operation: OperationLike, cost: UnitArray, rows: list[int], tally: Tally) -> UnitArray:
-        """The costs after one operation, in which ``rows`` are the places of their amounts."""
-        names = operation.edges if operation.edges is not None else operation.tail
+    def _run(self, operation: OperationLike, cost: UnitArray, known: EdgeArray, tally: Tally) -> UnitArray:
+        """The costs after one operation, in which ``known`` are the places of their amounts."""
         if operation.op in ("close", "reopen"):
             raise InvalidNetwork(f"{operation.op} is an operation on capacities, not on costs")
-        if operation.amounts is None or names is None or len(operation.amounts) != len(names):
-            count = 0 if operation.amounts is None else len(operation.amounts)
-            raise InvalidNetwork(f"{operation.op} has {count} amounts for {0 if names is None else len(names)} edges")
-        given, decimals = operation.amounts, self.decimals
-        literals = given if len(rows) == len(given) else [given[row] for row in rows]
+        literals, rows, decimals = literals_of(operation, known), known.tolist(), self.decimals
 
         def exact(i: int) -> int:
             """The cost of one edge after the operation, in units."""

@@ -20,7 +20,7 @@ from gpu_engine.networks.refused import OperationLike, complete
 from gpu_engine.networks.rounded import UNROUNDED, Rounded
 from gpu_engine.networks.rounding import Rounding
 from gpu_engine.networks.tally import Tally
-from gpu_engine.networks.updates import CapacityTable, chosen
+from gpu_engine.networks.updates import CapacityTable, literals_of
 from gpu_engine.networks.validate import exact_total
 from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, EdgeArray, UnitArray
 
@@ -123,13 +123,9 @@ class LowerTable:
 
     def _run(self, operation: OperationLike, lower: UnitArray, known: EdgeArray, tally: Tally) -> UnitArray:
         """The lower bounds after one operation, in which ``known`` are the places of their amounts."""
-        names = operation.edges if operation.edges is not None else operation.tail
         if operation.op in ("close", "reopen"):
             raise InvalidNetwork(f"{operation.op} is an operation on capacities, not on lower bounds")
-        if operation.amounts is None or names is None or len(operation.amounts) != len(names):
-            count = 0 if operation.amounts is None else len(operation.amounts)
-            raise InvalidNetwork(f"{operation.op} has {count} amounts for {0 if names is None else len(names)} edges")
-        literals = chosen(operation.amounts, known)
+        literals = literals_of(operation, known)
         return changed_by(operation.op, lower, literals, known, self.network.decimals, tally, what="lower bound")
 
     def _refuse(self, rows: EdgeArray, lower: UnitArray, known: EdgeArray) -> None:

@@ -56,7 +56,7 @@ def to_units(number: Decimal, decimals: int, row: object = None, rounding: Round
     return whole
 
 
-def to_add(number: Decimal, own: int, decimals: int, row: object = None, rounding: Rounding = "error") -> int:
+def to_add(number: Decimal, own: int, decimals: int, row: object, rounding: Rounding) -> int:
     """Whole units that bring `own` units to the rounded sum of both; to one below zero if the exact sum is."""
     more = to_units(number, decimals, row, "down" if rounding != "error" else "error")
     if own == INFINITE or own + more < 0 or rounding == "error":
@@ -85,7 +85,7 @@ def read_amounts(
     return amounts
 
 
-def scale_units(units: int, factor: Decimal, *, rounding: Rounding = "error", row: object = None) -> int:
+def scale_units(units: int, factor: Decimal, row: object, rounding: Rounding) -> int:
     """``units * factor`` in whole units, rounded if that is asked for. `INFINITE` stays so unless times zero."""
     if units == INFINITE:
         if factor == 0:

@@ -195,11 +195,7 @@ class CapacityTable:
                 raise InvalidNetwork(f"{operation.op} takes no amounts")
             closed[at] = operation.op == "close"
             return
-        names = operation.edges if operation.edges is not None else operation.tail
-        if operation.amounts is None or names is None or len(operation.amounts) != len(names):
-            count = 0 if operation.amounts is None else len(operation.amounts)
-            raise InvalidNetwork(f"{operation.op} has {count} amounts for {0 if names is None else len(names)} edges")
-        literals = chosen(operation.amounts, known)
+        literals = literals_of(operation, known)
         own[at] = changed_by(operation.op, own[at], literals, known, self.network.decimals, tally)
 
     def _find(self, operation: OperationLike) -> EdgeArray:
@@ -234,6 +230,16 @@ class CapacityTable:
         return EndIndex(self.network)
 
 
+def literals_of(operation: OperationLike, known: NDArray[np.int64]) -> Sequence[str]:
+    """The amounts of an operation on edges that stand at its rows ``known`` int64[k]. Raises `InvalidNetwork` unless
+    there is one for each edge that it names."""
+    names = operation.edges if operation.edges is not None else operation.tail
+    if operation.amounts is None or names is None or len(operation.amounts) != len(names):
+        count = 0 if operation.amounts is None else len(operation.amounts)
+        raise InvalidNetwork(f"{operation.op} has {count} amounts for {0 if names is None else len(names)} edges")
+    return chosen(operation.amounts, known)
+
+
 def vertices_named(network: Network, wanted: Ids) -> NDArray[np.int64]:
     """int64[k]: the vertices of these names; -1 where there is none, or it was deleted. O(k)."""
     return _there(rows_of(network.vertex_labels, wanted), network.deleted_vertices)
@@ -263,6 +269,6 @@ def _distinct(rows: EdgeArray) -> EdgeArray:
     return rising[np.diff(rising, prepend=np.int64(-2)) > 0]
 
 
-def chosen(column: Sequence[Any] | NDArray[np.int64], rows: NDArray[np.int64]) -> Any:
-    """The column itself if all of its rows are chosen."""
+def chosen(column: Sequence[Any], rows: NDArray[np.int64]) -> Sequence[Any]:
+    """The items of a column at some of its rows; the column itself, and no copy, if they are all of them."""
     return column if len(rows) == len(column) else [column[i] for i in rows.tolist()]
