@@ -44,10 +44,10 @@ def network_of(n: int, tail: NDArray[np.integer], head: NDArray[np.integer]) -> 
     return Network(EdgeList(n, *ends, np.ones(len(tail), np.int64), undirected=True))
 
 
-def circuit(n: int, m: int, seed: int = 1) -> Network:
+def circuit(n: int, m: int) -> Network:
     """Each gate is wired to one before it, and some to more. Of all wires longer than some length 45 % are ten times as
     long: some thousands of wires link the two halves then, as in the circuits of the paper."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(1)
     tail = np.concatenate([np.arange(1, n), rng.integers(1, n, m - n + 1)])
     length = 1 + np.minimum(3 * rng.pareto(0.35, m), n).astype(np.int64)
     return network_of(n, tail, np.where(length <= tail, tail - length, rng.integers(0, tail)))

@@ -101,7 +101,7 @@ def _kept(number: Decimal, precision: Precision) -> Decimal:
 def from_decimals(
     values: pa.Decimal128Array,
     place: Place,
-    precision: Precision = AS_WRITTEN,
+    precision: Precision,
     unlimited: BoolArray | None = None,
 ) -> Amounts:
     """An Arrow decimal128 column without nulls."""
@@ -176,8 +176,8 @@ def from_integers(column: NDArray[np.integer], place: Place) -> UnitArray:
 def from_units(
     column: NDArray[np.integer],
     place: Place,
-    own_decimals: int | None = None,
-    precision: Precision = AS_WRITTEN,
+    own_decimals: int | None,
+    precision: Precision,
     unlimited: BoolArray | None = None,
 ) -> Amounts:
     """A column of units of the body's own decimals, 0 without any; rows that are `unlimited` are so whatever amount
@@ -218,7 +218,7 @@ def split_unlimited(units: UnitArray) -> tuple[UnitArray, BoolArray | None]:
     return (np.where(unlimited, 0, units), unlimited) if unlimited.any() else (units, None)
 
 
-def from_whole(column: NDArray[np.integer], place: Place, precision: Precision = AS_WRITTEN) -> Amounts:
+def from_whole(column: NDArray[np.integer], place: Place, precision: Precision) -> Amounts:
     """Whole amounts of the caller's unit, scaled to the stated decimals."""
     return from_units(column, place, 0, precision)
 
@@ -226,7 +226,7 @@ def from_whole(column: NDArray[np.integer], place: Place, precision: Precision =
 def from_floats(
     column: NDArray[np.floating],
     place: Place,
-    precision: Precision = AS_WRITTEN,
+    precision: Precision,
     unlimited: BoolArray | None = None,
 ) -> Amounts:
     """Floats as the shortest decimals that are nearest to them; positive infinity is infinite.

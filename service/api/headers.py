@@ -191,6 +191,6 @@ def _refuse_other_charsets(headers: Headers, given: str) -> None:
             raise ServiceError("unsupported_media_type", detail, header="Content-Type")
 
 
-def accepts(headers: Headers, wanted: str) -> bool:
-    """Whether `wanted` is named in Accept (no q-values: we offer one alternative to JSON)."""
-    return wanted in headers.get("accept", "").lower()
+def wants_page(headers: Headers) -> bool:
+    """Whether a browser asks, which names HTML in Accept; q-values are not read."""
+    return "text/html" in headers.get("accept", "").lower()

@@ -234,5 +234,5 @@ def _require(holds: bool, otherwise: str) -> None:
         raise DemoFailed(otherwise)
 
 
-def _tail(log: Path, n_lines: int = 20) -> list[str]:
-    return log.read_text(errors="replace").splitlines()[-n_lines:] if log.is_file() else []
+def _tail(log: Path) -> list[str]:
+    return log.read_text(errors="replace").splitlines()[-20:] if log.is_file() else []

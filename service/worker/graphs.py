@@ -89,8 +89,8 @@ class Graphs:
         open_engine: OpenEngine,
         metrics: WorkerMetrics,
         defer: Defer,
-        is_wanted: Callable[[str], bool] = lambda graph: False,
-        tasks: Tasks = dict,
+        is_wanted: Callable[[str], bool],
+        tasks: Tasks,
     ) -> None:
         """`is_wanted` says whether commands of a graph wait in its lane, `tasks` which commands were read and have not
         ended."""

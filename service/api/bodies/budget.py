@@ -10,9 +10,8 @@ from service.errors import ServiceError
 class ByteBudget:
     """Counts bytes for event loop and threads alike. What is over the limit is refused, not waited for."""
 
-    def __init__(self, limit_bytes: int, what: str = "bodies in flight") -> None:
+    def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
-        self._what = what
         self._used_bytes = 0
         self._lock = threading.Lock()
 
@@ -24,7 +23,7 @@ class ByteBudget:
         """Raises rate_limited, whose caller is to come back."""
         with self._lock:
             if self._used_bytes + n_bytes > self.limit_bytes:
-                raise ServiceError("rate_limited", f"too many bytes of {self._what}", retry_after_s=1)
+                raise ServiceError("rate_limited", "too many bytes of bodies in flight", retry_after_s=1)
             self._used_bytes += n_bytes
 
     def give_back(self, n_bytes: int) -> None:

@@ -71,7 +71,7 @@ def login_page(
     return _page(parts, status)
 
 
-def asked_to_log_in(request: Request, said: str = "") -> Response:
+def asked_to_log_in(request: Request, said: str) -> Response:
     """The form in place of a page that wants a key: 401, at the same address. `said` is why, to who was logged in."""
     query = request.scope["query_string"].decode("ascii", "replace")
     wanted = request.scope["path"] + (f"?{query}" if query else "")

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from gpu_engine.errors import EngineError
 from service.api.bodies.encodings import DECODERS
 from service.api.guards.access import SESSION_OVER
-from service.api.headers import accepts
+from service.api.headers import wants_page
 from service.api.replies import signposts
 from service.api.replies.heads import is_of_head
 from service.api.replies.login_page import asked_to_log_in
@@ -110,7 +110,7 @@ def install(app: FastAPI) -> None:
 
     async def service_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, ServiceError)
-        if error.code == "unauthorised" and request.method == "GET" and accepts(request.headers, "text/html"):
+        if error.code == "unauthorised" and request.method == "GET" and wants_page(request.headers):
             request.state.code = error.code
             return asked_to_log_in(request, SESSION_OVER if error.detail == SESSION_OVER else "")
         return _answer(request, error)

@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from service.api.backend import Backend, Context
 from service.api.guards.access import CallerOf
-from service.api.headers import accepts
+from service.api.headers import wants_page
 from service.api.lost_data import data_is_gone
 from service.api.metrics import scrape
 from service.api.openapi import PROBLEMS, told
@@ -93,7 +93,7 @@ async def status(request: Request, backend: Context, caller: CallerOf) -> Respon
         "last_update": max((graph.updated_at for graph in page.graphs), default=None),
         "limits": {name: getattr(backend.settings, name) for name in LIMITS},
     }
-    if accepts(request.headers, "text/html"):
+    if wants_page(request.headers):
         return status_page(content, caller.key_id if caller.by_session else None)
     return json_response(content, headers={"Vary": "Accept"})
 
