@@ -1,6 +1,11 @@
 """A data directory that cannot be used is refused in one line, and what lies in one that can is left alone."""
 
+import fcntl
+import json
+import os
 import shutil
+import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -8,7 +13,8 @@ from typer.testing import CliRunner
 
 from service.api.lost_data import data_is_gone
 from service.cli.main import app
-from service.host.data_dir import Kept, locked
+from service.host import data_dir
+from service.host.data_dir import DataDirInUse, Kept, locked
 from service.host.refusal import CannotServe
 from service.host.supervisor import _metrics_folder
 from service.settings import Settings
@@ -36,6 +42,32 @@ def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("os.pwrite", full)
     with pytest.raises(CannotServe, match="No space left on device; choose another"), locked(tmp_path):
         pass
+
+
+def test_a_folder_that_another_process_serves_is_refused_at_once(tmp_path: Path) -> None:
+    with locked(tmp_path):
+        with pytest.raises(DataDirInUse, match=f"is served by process {os.getpid()}; stop it"), locked(tmp_path):
+            pass
+        (tmp_path / "serve.lock").write_text("no JSON")
+        with pytest.raises(DataDirInUse, match="is served by another process; stop it"), locked(tmp_path):
+            pass
+
+
+def test_children_of_a_killed_supervisor_are_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They hold the lock after it, which the file says is that of a process that has ended."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    path = tmp_path / "serve.lock"
+    path.write_text(json.dumps({"pid": ended.pid}))
+    child = os.open(path, os.O_RDWR)
+    fcntl.flock(child, fcntl.LOCK_EX)
+    monkeypatch.setattr(data_dir, "ORPHANS_S", 0.2)
+    with pytest.raises(DataDirInUse, match=f"is served by process {ended.pid}; stop it"), locked(tmp_path):
+        pass
+    monkeypatch.setattr(data_dir, "ORPHANS_S", 60.0)
+    threading.Timer(0.2, os.close, [child]).start()
+    with locked(tmp_path):
+        assert json.loads(path.read_text())["pid"] == os.getpid()
 
 
 def test_of_a_folder_that_was_there_only_figures_of_api_processes_go(tmp_path: Path) -> None:
