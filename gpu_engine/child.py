@@ -15,10 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
-
-if TYPE_CHECKING:
-    from gpu_engine.engine import Control
+from typing import BinaryIO, Final, Protocol
 
 PR_SET_PDEATHSIG: Final = 1
 
@@ -26,17 +23,27 @@ TICK_S: Final = 0.02
 """How often a caller that waits looks for a cancel."""
 
 ENVIRONMENT: Final = ("PATH", "HOME", "PYTHONPATH", "VIRTUAL_ENV", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH")
-"""Passed on; the password of Redis is not."""
+"""Variables that a child gets; the password of Redis is not among them."""
 
 
-def run(module: str, data: bytes, limit: int, control: "Control") -> tuple[bytes, int]:
+class Cancellable(Protocol):
+    """Says whether somebody has cancelled the work, as `gpu_engine.engine.Control` does."""
+
+    @property
+    def cancelled(self) -> bool: ...
+
+
+def environment() -> dict[str, str]:
+    """The environment of a child: `ENVIRONMENT`, as far as it is set here, and one thread for BLAS."""
+    return {name: os.environ[name] for name in ENVIRONMENT if name in os.environ} | {"OPENBLAS_NUM_THREADS": "1"}
+
+
+def run(module: str, data: bytes, limit: int, control: Cancellable) -> tuple[bytes, int]:
     """What ``python -m MODULE PARENT BYTES`` answers to ``data``, with its exit status; it may take ``limit`` bytes.
     Raises `Cancelled` within `TICK_S` of a cancel."""
     command = [sys.executable, "-m", module, str(os.getpid()), str(limit)]
-    environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
-    environment |= {"OPENBLAS_NUM_THREADS": "1"}
     with _file(data) as problem, _file() as answer:
-        process = subprocess.Popen(command, env=environment, stdin=problem, stdout=answer)
+        process = subprocess.Popen(command, env=environment(), stdin=problem, stdout=answer)
         try:
             _wait(process, control)
         except BaseException:
@@ -56,7 +63,7 @@ def _file(data: bytes = b"") -> Iterator[BinaryIO]:
         yield file
 
 
-def _wait(process: "subprocess.Popen[bytes]", control: "Control") -> None:
+def _wait(process: "subprocess.Popen[bytes]", control: Cancellable) -> None:
     while not control.cancelled:
         with suppress(subprocess.TimeoutExpired):
             process.wait(TICK_S)

@@ -6,7 +6,6 @@ pickled: who has read a stranger's bytes is not trusted. A parser knows neither 
 its parent.
 """
 
-import ctypes
 import json
 import mmap
 import os
@@ -27,6 +26,7 @@ with paused(), without_unused():
     import structlog
 
     from gpu_engine import formats
+    from gpu_engine.child import end_with
     from gpu_engine.errors import EngineError, Where
     from gpu_engine.networks.edgelist import EdgeList
     from service.api.bodies.tasks import JOB_LENGTH, GraphTask, Job, Task
@@ -38,7 +38,6 @@ OOM_SCORE: Final = 500
 
 NICENESS: Final = 5
 """Where both want one core, the API process gets three quarters of it: callers with short questions wait for it."""
-PR_SET_PDEATHSIG: Final = 1
 
 log = structlog.get_logger("headrace.parser")
 
@@ -57,10 +56,8 @@ def main() -> None:
 
 def _prepare(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the API process's to obey
+    end_with(parent)
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before we asked
-            os._exit(1)
         Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE))
     os.nice(NICENESS)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

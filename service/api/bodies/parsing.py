@@ -22,6 +22,7 @@ import anyio.to_thread
 import structlog
 from anyio import CancelScope, CapacityLimiter
 
+from gpu_engine.child import environment
 from service.api.bodies.receive import Body
 from service.api.bodies.spool import Spool
 from service.api.bodies.tasks import JOB_LENGTH, JSON, ArgsTask, Job, Task
@@ -49,9 +50,7 @@ ANSWER_BYTES: Final = 1 << 20
 THREADS: Final = 2
 """Threads of the API process that decode, count and hash long bodies."""
 
-ENVIRONMENT: Final = ("PATH", "HOME", "PYTHONPATH", "VIRTUAL_ENV", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH")
-"""Variables that a parser process gets; the password of Redis is not among them."""
-PLAIN: Final = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1"}
+PLAIN: Final = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
 """Variables that make libraries take no more memory than they are asked for, so that a limit on it means something."""
 
 log = structlog.get_logger("headrace.api")
@@ -158,10 +157,9 @@ class Parser:
         ours.setblocking(False)
         with theirs:
             command = [sys.executable, "-m", "service.api.bodies.parser", str(theirs.fileno()), str(os.getpid())]
-            environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ} | PLAIN
             try:
                 self._process = subprocess.Popen(
-                    command, env=environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
+                    command, env=environment() | PLAIN, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
                 )
             except OSError as error:
                 ours.close()

@@ -21,7 +21,7 @@ from service.store.applied import Fenced
 from service.store.keys import Keys
 from service.store.ownership import Loads, Ownership
 from service.worker.membership.moving import Mover, NotServed
-from service.worker.membership.workers import Workers
+from service.worker.membership.workers import Workers, budget_of
 
 LEAVE_S: Final = 20.0
 """How long a worker that is told to stop goes on giving its graphs away; the others take what is left."""
@@ -143,9 +143,9 @@ class Draining:
         memory is in use then; whether it went."""
         n_bytes = loads.of_graph.get(name, 0)
         shares = {
-            other.name: (loads.of_worker.get(other.name, 0) + n_bytes) / _budget(other)
+            other.name: (loads.of_worker.get(other.name, 0) + n_bytes) / budget_of(other)
             for other in self._others()
-            if n_bytes <= _budget(other)
+            if n_bytes <= budget_of(other)
         }
         to = min(shares, key=shares.__getitem__, default=None)
         if to is None or shares[to] > most or self._control.cancelled:
@@ -165,7 +165,3 @@ class Draining:
         """Move a graph in the time that is left; its home stays where it was."""
         home = homes.get(name, self._mover.worker)
         self._mover.leave(name, to, self._control, min(ONE_S, end - time.monotonic()), home)
-
-
-def _budget(report: WorkerReport) -> int:
-    return max(report.budget_bytes + report.device_budget_bytes, 1)

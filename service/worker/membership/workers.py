@@ -60,3 +60,8 @@ class Workers:
         said = self._redis.hget(self._keys.draining, worker)
         if said is not None and said.endswith(LEAVING):
             self._redis.hdel(self._keys.draining, worker)
+
+
+def budget_of(report: WorkerReport) -> int:
+    """Bytes that a worker may hold, on host and device together, at least 1."""
+    return max(report.budget_bytes + report.device_budget_bytes, 1)

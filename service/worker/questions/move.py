@@ -7,12 +7,11 @@ import redis
 from gpu_engine.errors import OutOfMemory
 from service.errors import ServiceError
 from service.protocol import Envelope, MoveArgs
-from service.queue.models import WorkerReport
 from service.store.jobs.record import Result
 from service.store.keys import Keys
 from service.worker.copies import Copies
 from service.worker.membership.moving import Mover, NotServed, as_answer, unavailable
-from service.worker.membership.workers import Workers
+from service.worker.membership.workers import Workers, budget_of
 from service.worker.running.results import Results
 from service.worker.running.task import Forward, Rest, Task
 from service.worker.written import written
@@ -46,8 +45,9 @@ class Move:
             raise ServiceError("worker_drained", f"worker {to} is drained: it gets no graph until that is taken back")
         if not (self._workers.is_alive(to) and report.ready):
             raise unavailable(f"worker {to} is away, or starting")
-        if n_bytes > _budget(report):
-            raise OutOfMemory(f"worker {to} may hold {_budget(report)} bytes in all, and the graph has {n_bytes}")
+        budget = budget_of(report)
+        if n_bytes > budget:
+            raise OutOfMemory(f"worker {to} may hold {budget} bytes in all, and the graph has {n_bytes}")
 
     def _move(self, task: Task, name: str, to: str) -> Result:
         task.at("moving")
@@ -59,7 +59,3 @@ class Move:
                 raise ServiceError("unknown_graph", f"there is no graph {name!r}") from None
             raise Forward(owner) from None
         return written(self._results, as_answer(name, self._copies.worker, to, moved), Envelope())
-
-
-def _budget(report: WorkerReport) -> int:
-    return report.budget_bytes + report.device_budget_bytes
