@@ -17,6 +17,7 @@ from headrace import Client
 from service.api.app import create_app
 from service.settings import Settings
 from tests.contract.fakes import MAX_BODY_BYTES, Api, Fakes
+from tests.shared_services import Services
 
 ROOT = Path(__file__).parents[2]
 
@@ -68,6 +69,13 @@ def api(server: Api) -> Api:
     """The server with everything forgotten that earlier tests did to its fakes."""
     server.fakes.reset()
     return server
+
+
+@pytest.fixture(scope="module")
+def http(services: Services) -> Iterator[httpx.Client]:
+    """A service with the default settings and no graphs but those of the module."""
+    with services.lent() as service:
+        yield service.http
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from headrace import Client, InvalidInput, NewEdges
 from typer.testing import CliRunner
 
 from service.cli.main import app
+from tests.contract.asking import post, put
 from tests.graphs import CITY
 from tests.shared_services import OFTEN_SAVED, Services
 
@@ -51,16 +52,8 @@ def ring(http: httpx.Client) -> str:
     return put(http, "ring", RING)
 
 
-def put(http: httpx.Client, name: str, content: dict[str, Any]) -> str:
-    response = http.put(f"/v1/graphs/{name}", json=content)
-    assert response.status_code in (200, 201), response.text
-    return f"/v1/graphs/{name}"
-
-
 def ask(http: httpx.Client, graph: str, **body: Any) -> dict[str, Any]:
-    response = http.post(f"{graph}/circulation", json=body)
-    assert response.status_code == 200, response.text
-    answer: dict[str, Any] = response.json(parse_float=Decimal)
+    answer = post(http, f"{graph}/circulation", **body)
     assert answer["certificate"] == {"valid": True, "complete": True}
     return answer
 

@@ -11,6 +11,7 @@ import pytest
 
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.terminals import Terminals
+from tests.contract.asking import post, put
 from tests.graphs import CITY
 from tests.oracle import maximum_flow
 from tests.shared_services import OFTEN_SAVED, Services
@@ -27,16 +28,11 @@ def http(services: Services) -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def city(http: httpx.Client) -> str:
-    response = http.put("/v1/graphs/city", json=CITY)
-    assert response.status_code in (200, 201), response.text
-    return "/v1/graphs/city"
+    return put(http, "city", CITY)
 
 
 def ask(http: httpx.Client, graph: str, **body: Any) -> dict[str, Any]:
-    response = http.post(f"{graph}/closure-study", json=body)
-    assert response.status_code == 200, response.text
-    answer: dict[str, Any] = response.json()
-    return answer
+    return post(http, f"{graph}/closure-study", **body)
 
 
 def refusal(response: httpx.Response) -> tuple[int, str, Any]:

@@ -12,6 +12,7 @@ from headrace import Client, End, Scenario
 from typer.testing import CliRunner
 
 from service.cli.main import app
+from tests.contract.asking import post
 from tests.serving import Service
 from tests.shared_services import Services
 
@@ -34,10 +35,7 @@ def http(service: Service) -> httpx.Client:
 
 
 def ask(http: httpx.Client, question: str, **body: Any) -> dict[str, Any]:
-    response = http.post(f"/v1/graphs/chain/{question}", json=body)
-    assert response.status_code == 200, response.text
-    answer: dict[str, Any] = response.json()
-    return answer
+    return post(http, f"/v1/graphs/chain/{question}", **body)
 
 
 @pytest.mark.parametrize("question", ["max-flow", "min-cut"])

@@ -1,6 +1,5 @@
 """Every question leaves out edges that were deleted, and refuses their names as a PATCH does."""
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -8,8 +7,8 @@ import httpx
 import networkx as nx
 import pytest
 
+from tests.contract.asking import post, put
 from tests.graphs import CITY
-from tests.shared_services import Services
 
 DELETE_C = {"op": "delete", "edges": ["c"]}
 CLOSE_C = {"edges": ["c"], "op": "close"}
@@ -22,18 +21,6 @@ TRIANGLE = {
     "vertex_labels": ["x", "y", "z"],
     "undirected": True,
 }
-
-
-@pytest.fixture(scope="module")
-def http(services: Services) -> Iterator[httpx.Client]:
-    with services.lent() as service:
-        yield service.http
-
-
-def put(http: httpx.Client, name: str, columns: dict[str, Any]) -> str:
-    response = http.put(f"/v1/graphs/{name}", json=columns)
-    assert response.status_code in (200, 201), response.text
-    return f"/v1/graphs/{name}"
 
 
 @pytest.fixture
@@ -50,10 +37,7 @@ def restructure(http: httpx.Client, graph: str, *batch: dict[str, Any]) -> None:
 
 
 def ask(http: httpx.Client, graph: str, question: str, **body: Any) -> dict[str, Any]:
-    response = http.post(f"{graph}/{question}", json=body)
-    assert response.status_code == 200, response.text
-    answer: dict[str, Any] = response.json()
-    return answer
+    return post(http, f"{graph}/{question}", **body)
 
 
 def as_patched(http: httpx.Client, graph: str, operation: dict[str, Any], **query: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -12,16 +11,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from tests.shared_services import Services
-
 JSON = {"Content-Type": "application/json"}
 SEEDS_A_CASE = 15
-
-
-@pytest.fixture(scope="module")
-def http(services: Services) -> Iterator[httpx.Client]:
-    with services.lent() as service:
-        yield service.http
 
 
 @dataclass

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from headrace import Client
 
+from tests.contract.asking import post, put
 from tests.graphs import CITY
 from tests.shared_services import OFTEN_SAVED, Services
 
@@ -50,17 +51,8 @@ def pair(http: httpx.Client) -> str:
     return put(http, "pair", PAIR)
 
 
-def put(http: httpx.Client, name: str, content: dict[str, Any]) -> str:
-    response = http.put(f"/v1/graphs/{name}", json=content)
-    assert response.status_code in (200, 201), response.text
-    return f"/v1/graphs/{name}"
-
-
 def ask(http: httpx.Client, path: str, **body: Any) -> dict[str, Any]:
-    response = http.post(path, json=body)
-    assert response.status_code == 200, response.text
-    answer: dict[str, Any] = response.json(parse_float=Decimal)
-    return answer
+    return post(http, path, **body)
 
 
 def limits(http: httpx.Client, graph: str, **body: Any) -> dict[str, Any]:

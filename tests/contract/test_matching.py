@@ -1,6 +1,5 @@
 """Matchings through all real parts: API, Redis, worker, engine."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -9,13 +8,7 @@ import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from tests.shared_services import Services
-
-
-@pytest.fixture(scope="module")
-def http(services: Services) -> Iterator[httpx.Client]:
-    with services.lent() as service:
-        yield service.http
+from tests.contract.asking import post, put
 
 
 @pytest.fixture
@@ -39,17 +32,8 @@ def shift(http: httpx.Client) -> str:
     return put(http, "shift", content)
 
 
-def put(http: httpx.Client, name: str, content: dict[str, Any]) -> str:
-    response = http.put(f"/v1/graphs/{name}", json=content)
-    assert response.status_code in (200, 201), response.text
-    return f"/v1/graphs/{name}"
-
-
 def ask(http: httpx.Client, graph: str, **body: Any) -> dict[str, Any]:
-    response = http.post(f"{graph}/matching", json=body)
-    assert response.status_code == 200, response.text
-    answer: dict[str, Any] = response.json()
-    return answer
+    return post(http, f"{graph}/matching", **body)
 
 
 def patch(http: httpx.Client, graph: str, **body: Any) -> dict[str, Any]:

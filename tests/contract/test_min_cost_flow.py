@@ -1,6 +1,5 @@
 """Cheapest flows through all real parts: API, Redis, worker, OR-tools in its process."""
 
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -10,16 +9,10 @@ import pyarrow as pa
 import pytest
 from headrace import Client, HasLowerBounds, InvalidBody, NoCosts
 
+from tests.contract.asking import post, put
 from tests.graphs import CITY
-from tests.shared_services import Services
 
 ARROW = "application/vnd.apache.arrow.stream"
-
-
-@pytest.fixture(scope="module")
-def http(services: Services) -> Iterator[httpx.Client]:
-    with services.lent() as service:
-        yield service.http
 
 
 @pytest.fixture
@@ -27,17 +20,8 @@ def city(http: httpx.Client) -> str:
     return put(http, "city", CITY)
 
 
-def put(http: httpx.Client, name: str, content: dict[str, Any]) -> str:
-    response = http.put(f"/v1/graphs/{name}", json=content)
-    assert response.status_code in (200, 201), response.text
-    return f"/v1/graphs/{name}"
-
-
 def ask(http: httpx.Client, graph: str, **body: Any) -> dict[str, Any]:
-    response = http.post(f"{graph}/min-cost-flow", json=body)
-    assert response.status_code == 200, response.text
-    answer: dict[str, Any] = response.json(parse_float=Decimal)
-    return answer
+    return post(http, f"{graph}/min-cost-flow", **body)
 
 
 def patch(http: httpx.Client, graph: str, headers: dict[str, str] | None = None, **body: Any) -> httpx.Response:

@@ -3,13 +3,10 @@
 What a load takes, every route takes and gives back unchanged, and no two names are taken for one.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
-
-from tests.shared_services import Services
 
 ODD = {
     "negative": [-(2**63), -1, 0, 2**63 - 1],
@@ -21,12 +18,6 @@ ODD = {
     "long": ["é" * 1024, "é" * 1023, "💧" * 1024, "x"],
 }
 FORMATS = {"npz": "application/x-npz", "arrow": "application/vnd.apache.arrow.stream"}
-
-
-@pytest.fixture(scope="module")
-def http(services: Services) -> Iterator[httpx.Client]:
-    with services.lent() as service:
-        yield service.http
 
 
 def body(names: list[Any]) -> dict[str, Any]:

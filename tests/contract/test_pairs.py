@@ -5,7 +5,6 @@ import pathlib
 import re
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,11 @@ import pytest
 from headrace import Client
 
 from gpu_engine.networks.terminals import Terminals
+from tests.contract.asking import post
 from tests.contract.columns import of_arrow
 from tests.graphs import CITY
 from tests.oracle import maximum_flow
 from tests.random_networks import random_edges
-from tests.shared_services import Services
 
 ROOT = Path(__file__).parents[2]
 LINES = {"Accept": "application/x-ndjson"}
@@ -31,12 +30,6 @@ TRIANGLE = {
     "edge_ids": ["p", "q", "r"],
     "undirected": True,
 }
-
-
-@pytest.fixture(scope="module")
-def http(services: Services) -> Iterator[httpx.Client]:
-    with services.lent() as service:
-        yield service.http
 
 
 @pytest.fixture
@@ -56,10 +49,7 @@ def load(http: httpx.Client, name: str, columns: dict[str, Any]) -> str:
 
 
 def asked(http: httpx.Client, graph: str, question: str, **body: Any) -> dict[str, Any]:
-    response = http.post(f"{graph}/{question}", json=body)
-    assert response.status_code == 200, response.text
-    answer: dict[str, Any] = response.json()
-    return answer
+    return post(http, f"{graph}/{question}", **body)
 
 
 def refused(http: httpx.Client, graph: str, question: str, **body: Any) -> tuple[int, str, Any]:

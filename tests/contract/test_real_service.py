@@ -3,22 +3,13 @@
 import json
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.shared_services import Services
-
 JSON = {"Content-Type": "application/json"}
-
-
-@pytest.fixture(scope="module")
-def http(services: Services) -> Iterator[httpx.Client]:
-    with services.lent() as service:
-        yield service.http
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.contract.asking import post, put
 from tests.graphs import CITY
 from tests.shared_services import OFTEN_SAVED, Services
 
@@ -25,16 +26,11 @@ def http(services: Services) -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def city(http: httpx.Client) -> str:
-    response = http.put("/v1/graphs/city", json=CITY)
-    assert response.status_code in (200, 201), response.text
-    return "/v1/graphs/city"
+    return put(http, "city", CITY)
 
 
 def ask(http: httpx.Client, graph: str, *scenarios: dict[str, Any], **body: Any) -> dict[str, Any]:
-    response = http.post(f"{graph}/what-if", json={"scenarios": scenarios, **body})
-    assert response.status_code == 200, response.text
-    answer: dict[str, Any] = response.json()
-    return answer
+    return post(http, f"{graph}/what-if", scenarios=scenarios, **body)
 
 
 def refusal(response: httpx.Response) -> tuple[int, str, Any]:
