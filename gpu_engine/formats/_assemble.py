@@ -61,21 +61,12 @@ def assemble(
         n_vertices = max(largest - first_vertex + 1, 0 if coordinates is None else len(coordinates.x))
     check_vertex_count(n_vertices, limits, hint_of_names(n_vertices, len(tail)))
     last = first_vertex + n_vertices - 1
-    for name, end in (("tail", tail), ("head", head)):
-        outside = (end < first_vertex) | (end > last)
-        if outside.any():
-            hint = _counted(tail, head, first_vertex, last)
-            place.refuse(
-                outside, f"is no vertex {first_vertex} .. {last}", what=name, value_of=end.__getitem__, hint=hint
-            )
+    _check_ends(tail, head, first_vertex, last, place)
     place.refuse(capacity < 0, "is negative", what="capacity")
     overflow = (capacity > MAX_TOTAL) & (capacity != INFINITE)
     place.refuse(overflow, "is too large", CapacityOverflow, what="capacity")
     for name, terminal in (("source", source), ("sink", sink)):
-        if terminal is not None and not 0 <= terminal < n_vertices:
-            named = terminal + first_vertex
-            detail = f"{name} {named} is no vertex {first_vertex} .. {last}"
-            raise InvalidNetwork(detail, vertices=[named], field=pointer(name))
+        _check_terminal(name, terminal, n_vertices, first_vertex)
     vertices, vertex_capacity = rising(limited, n_vertices)
     _check_names(n_vertices, edge_ids, vertex_labels, unique, place)
     check_coordinates(coordinates, n_vertices)
@@ -100,6 +91,25 @@ def assemble(
         rounded=rounded,
         rounded_costs=UNROUNDED if costs is None else costs.rounded,
     )
+
+
+def _check_ends(
+    tail: NDArray[np.integer], head: NDArray[np.integer], first_vertex: int, last: int, place: Place
+) -> None:
+    for name, end in (("tail", tail), ("head", head)):
+        outside = (end < first_vertex) | (end > last)
+        if outside.any():
+            hint = _counted(tail, head, first_vertex, last)
+            place.refuse(
+                outside, f"is no vertex {first_vertex} .. {last}", what=name, value_of=end.__getitem__, hint=hint
+            )
+
+
+def _check_terminal(name: str, terminal: int | None, n_vertices: int, first_vertex: int) -> None:
+    if terminal is not None and not 0 <= terminal < n_vertices:
+        named = terminal + first_vertex
+        detail = f"{name} {named} is no vertex {first_vertex} .. {first_vertex + n_vertices - 1}"
+        raise InvalidNetwork(detail, vertices=[named], field=pointer(name))
 
 
 def _counted(tail: NDArray[np.integer], head: NDArray[np.integer], first: int, last: int) -> str:

@@ -122,12 +122,6 @@ class Graphs:
         limits = Limits(settings.max_vertices, settings.max_edges)
         kept = self._copies, solver, self._saver, self._results, self._counters, metrics
         self._patcher = patcher = Patcher(client, keys, *kept, past, limits, feeds, self._watcher)
-        max_flow = MaxFlow(self._copies, solver, self._results)
-        row_threads = min(settings.row_threads, len(os.sched_getaffinity(0)))
-        supposer = Supposer(self._copies, solver, row_threads)
-        runner = RowRunner(self._results)
-        cut_trees = CutTrees(self._copies, solver, self._results)
-        tried = self._copies, solver, self._results
         self._runs: Mapping[Kind, Run] = {
             Kind.LOAD: loader.load,
             Kind.DELETE: loader.delete,
@@ -137,27 +131,7 @@ class Graphs:
             Kind.PATCH_VERTICES: patcher.patch,
             Kind.PATCH_EDGES: patcher.patch_edges,
             Kind.RESTORE: patcher.restore,
-            Kind.DRY_RUN: DryRun(*tried, PatchArgs, capacity_change),
-            Kind.DRY_RUN_COSTS: DryRun(*tried, PatchArgs, cost_change),
-            Kind.DRY_RUN_LOWER: DryRun(*tried, PatchArgs, lower_change),
-            Kind.DRY_RUN_VERTICES: DryRun(*tried, PatchArgs, vertex_change),
-            Kind.DRY_RUN_EDGES: DryRun(*tried, EdgesArgs, partial(structure_change, limits=limits)),
-            Kind.MAX_FLOW: max_flow,
-            Kind.MIN_CUT: max_flow,
-            Kind.WHAT_IF: WhatIf(self._copies, solver, supposer, runner, max_flow),
-            Kind.CLOSURE_STUDY: ClosureStudy(self._copies, solver, supposer, runner),
-            Kind.PAIRS: Pairs(self._copies, solver, runner, max_flow, row_threads),
-            Kind.GOMORY_HU_TREE: cut_trees.tree,
-            Kind.GLOBAL_MIN_CUT: cut_trees.global_cut,
-            Kind.PARAMETRIC: Parametric(self._copies, solver, self._results),
-            Kind.CAPACITY_EXPANSION: CapacityExpansion(self._copies, solver, self._results),
-            Kind.CIRCULATION: Circulation(self._copies, solver, self._results),
-            Kind.PARTITION: Partition(self._copies, solver, self._results),
-            Kind.MATCHING: Matching(self._copies, solver, self._results),
-            Kind.MIN_COST_FLOW: MinCostFlow(self._copies, solver, self._results),
-            Kind.CAPACITIES: CapacitiesPage(self._copies, self._results),
-            Kind.VERTICES: VerticesPage(self._copies, self._results),
-            Kind.EXPORT: Export(self._copies, self._results, past),
+            **_questions(self._copies, solver, self._results, past, limits, settings.row_threads),
             Kind.SNAPSHOT: self._snapshot,
             Kind.MOVE: Move(client, keys, self._copies, self.mover, self._results),
             Kind.WATCH: self._watcher.put,
@@ -303,3 +277,37 @@ class Graphs:
         self._counters.count("graphs_spilled")
         self._displaced.append(graph.name)
         self._saver.save_if_behind(graph)
+
+
+def _questions(
+    copies: Copies, solver: Solver, results: Results, past: Past, limits: Limits, row_threads: int
+) -> Mapping[Kind, Run]:
+    """What answers each question about a graph. Rows of one question are tried on up to ``row_threads`` threads, as far
+    as there are cores."""
+    asked = copies, solver, results
+    max_flow, cut_trees, runner = MaxFlow(*asked), CutTrees(*asked), RowRunner(results)
+    threads = min(row_threads, len(os.sched_getaffinity(0)))
+    supposer = Supposer(copies, solver, threads)
+    return {
+        Kind.DRY_RUN: DryRun(*asked, PatchArgs, capacity_change),
+        Kind.DRY_RUN_COSTS: DryRun(*asked, PatchArgs, cost_change),
+        Kind.DRY_RUN_LOWER: DryRun(*asked, PatchArgs, lower_change),
+        Kind.DRY_RUN_VERTICES: DryRun(*asked, PatchArgs, vertex_change),
+        Kind.DRY_RUN_EDGES: DryRun(*asked, EdgesArgs, partial(structure_change, limits=limits)),
+        Kind.MAX_FLOW: max_flow,
+        Kind.MIN_CUT: max_flow,
+        Kind.WHAT_IF: WhatIf(copies, solver, supposer, runner, max_flow),
+        Kind.CLOSURE_STUDY: ClosureStudy(copies, solver, supposer, runner),
+        Kind.PAIRS: Pairs(copies, solver, runner, max_flow, threads),
+        Kind.GOMORY_HU_TREE: cut_trees.tree,
+        Kind.GLOBAL_MIN_CUT: cut_trees.global_cut,
+        Kind.PARAMETRIC: Parametric(*asked),
+        Kind.CAPACITY_EXPANSION: CapacityExpansion(*asked),
+        Kind.CIRCULATION: Circulation(*asked),
+        Kind.PARTITION: Partition(*asked),
+        Kind.MATCHING: Matching(*asked),
+        Kind.MIN_COST_FLOW: MinCostFlow(*asked),
+        Kind.CAPACITIES: CapacitiesPage(copies, results),
+        Kind.VERTICES: VerticesPage(copies, results),
+        Kind.EXPORT: Export(copies, results, past),
+    }

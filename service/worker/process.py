@@ -65,7 +65,7 @@ log = structlog.get_logger(__name__)
 
 
 class Worker:
-    """One process's worth of threads around one `Consumer`."""
+    """One worker: its graphs, what reads and runs their commands, and its membership, each with threads of its own."""
 
     def __init__(
         self,
@@ -100,23 +100,7 @@ class Worker:
         )
         handover = Handover(self._redis, keys, name)
         self._intake = Intake(self.graphs, handover, self._defer, self._are_all_there, settings.threads)
-        self._consumer = Consumer(
-            self._redis,
-            keys,
-            name,
-            settings,
-            self.graphs.handle,
-            self.graphs.updating,
-            self._metrics,
-            self._tracing,
-            Costs(self.graphs.arcs),
-            self._lanes,
-            self._intake.handed_over,
-            self.graphs.expect,
-            self.graphs.graph_id,
-            self.graphs.may_be_lost,
-            self._intake.prepare,
-        )
+        self._consumer = self._new_consumer(keys)
         self._lease = Lease(self._redis, keys, name, settings.lease_s, settings.redis_location)
         taken, lives = self._intake.take_over, self._lease.show_life
         self._takeover = Takeover(self._redis, keys, name, settings.lease_s, taken, lives)
@@ -136,6 +120,26 @@ class Worker:
         """On the monotonic clock, as that of the machine may be set while the worker serves."""
         self._begins_empty = False
         self._lock = threading.Lock()
+
+    def _new_consumer(self, keys: Keys) -> Consumer:
+        """What reads the commands of this worker and runs them, once its graphs and its lanes are made."""
+        return Consumer(
+            self._redis,
+            keys,
+            self.name,
+            self._settings,
+            self.graphs.handle,
+            self.graphs.updating,
+            self._metrics,
+            self._tracing,
+            Costs(self.graphs.arcs),
+            self._lanes,
+            self._intake.handed_over,
+            self.graphs.expect,
+            self.graphs.graph_id,
+            self.graphs.may_be_lost,
+            self._intake.prepare,
+        )
 
     @property
     def ready(self) -> bool:

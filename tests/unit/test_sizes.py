@@ -1,4 +1,4 @@
-"""Files that can be held in the head: how long modules and classes are, and how many modules lie loose in a wing."""
+"""Sources that can be held in the head: how long modules, classes and functions are, and how many modules lie loose."""
 
 import ast
 from collections.abc import Iterator
@@ -12,6 +12,8 @@ WINGS = {"service": 8, "gpu_engine": 14}
 
 LINES_OF_A_MODULE = 350
 LINES_OF_A_CLASS = 250
+LINES_OF_A_FUNCTION = 60
+"""Of its body: neither its parameters nor its docstring count."""
 
 WHOLE = {"gpu_engine/cpu/pseudoflow.py"}
 """One algorithm, which is read as a whole."""
@@ -36,6 +38,27 @@ def test_classes_are_short() -> None:
         if isinstance(node, ast.ClassDef)
     }
     assert {name: lines for name, lines in lengths.items() if lines > LINES_OF_A_CLASS} == {}
+
+
+def lines_of_body(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    first = function.body[1 if ast.get_docstring(function) is not None and len(function.body) > 1 else 0]
+    return (function.end_lineno or 0) - first.lineno + 1
+
+
+def is_kernel(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Kernels are one algorithm each, which calls to other functions would make slower."""
+    return any("njit" in ast.unparse(decorator) for decorator in function.decorator_list)
+
+
+def test_functions_are_short() -> None:
+    lengths = {
+        f"{name}: {node.name}": lines_of_body(node)
+        for name, text in modules()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not is_kernel(node)
+    }
+    assert len(lengths) > 1000
+    assert {name: lines for name, lines in lengths.items() if lines > LINES_OF_A_FUNCTION} == {}
 
 
 @pytest.mark.parametrize(("wing", "most"), WINGS.items())

@@ -45,6 +45,17 @@ WITH_FORM: Final = {
 
 Cell = str | int
 
+OF_WORKERS: Final = (
+    *("name", "state", "engine", "#graphs", "#memory", "#device"),
+    *("#commands waiting", "#oldest", "#heartbeat"),
+)
+OF_REDIS: Final = ("version", "append-only file", "fsync", "#memory", "#limit", "#ping")
+OF_GRAPHS: Final = (
+    *("name", "worker", "#version", "#vertices", "#edges"),
+    *("#memory", "#device", "#flow states", "#updated"),
+)
+"""The heads of the columns of each table; "#" stands before those of numbers."""
+
 
 def status_page(content: Mapping[str, Any], key_id: str | None = None) -> Response:
     """The page for what /status answers in JSON; the graph that was updated last comes first.
@@ -64,43 +75,13 @@ def status_page(content: Mapping[str, Any], key_id: str | None = None) -> Respon
         f'<p class="dim">This API process has been up for {_span(started)}. As of {now:%Y-%m-%d %H:%M:%S} UTC; '
         f'reloads every {REFRESH_S} s. The graphs themselves: <a href="console">the console</a>.</p>',
         "<h2>Workers</h2>",
-        _table(
-            (
-                "name",
-                "state",
-                "engine",
-                "#graphs",
-                "#memory",
-                "#device",
-                "#commands waiting",
-                "#oldest",
-                "#heartbeat",
-            ),
-            (_worker(worker) for worker in workers),
-            "No worker has ever reported.",
-        ),
+        _table(OF_WORKERS, (_worker(worker) for worker in workers), "No worker has ever reported."),
         *(_note(worker.name, note) for worker in workers for note in worker.notes),
         "<h2>Redis</h2>",
         f'<p class="bad">Not durable: {escape(DATA_GONE)}.</p>' if redis.data_gone else "",
-        _table(
-            ("version", "append-only file", "fsync", "#memory", "#limit", "#ping"), [_redis(redis)], "Redis is away."
-        ),
+        _table(OF_REDIS, [_redis(redis)], "Redis is away."),
         f"<h2>Graphs: {content['n_graphs']:,}{left_out}</h2>",
-        _table(
-            (
-                "name",
-                "worker",
-                "#version",
-                "#vertices",
-                "#edges",
-                "#memory",
-                "#device",
-                "#flow states",
-                "#updated",
-            ),
-            (_graph(graph, now) for graph in latest),
-            "No graph is loaded.",
-        ),
+        _table(OF_GRAPHS, (_graph(graph, now) for graph in latest), "No graph is loaded."),
         "<h2>Limits</h2>",
         _table(("limit", "#value"), [(_limit_name(n), _limit(n, value)) for n, value in content["limits"].items()], ""),
         '<p class="dim">Programs get this as JSON. The API: <a href="docs">/docs</a>. Figures for Prometheus: '
