@@ -15,7 +15,7 @@ from gpu_engine.formats import pack
 from gpu_engine.networks.edgelist import EdgeList
 from service.errors import ServiceError
 from service.host import redis_server
-from service.protocol import Kind, LoadArgs, MaxFlowArgs, Message, Operation, PatchArgs, Reply, Status
+from service.protocol import CapacitiesArgs, Kind, LoadArgs, MaxFlowArgs, Message, Operation, PatchArgs, Reply, Status
 from service.queue.dispatcher import Dispatcher
 from service.settings import Settings
 from service.store.connection import connect
@@ -75,6 +75,15 @@ class Caller:
 
     def set(self, graph: str, edges: list[int], amounts: list[str], **more: Any) -> dict[str, Any]:
         return self.ask(Kind.PATCH, graph, PatchArgs(batch=[Operation(op="set", edges=edges, amounts=amounts)], **more))
+
+    def page(self, graph: str, **more: Any) -> dict[str, Any]:
+        """The edges of the graph with their capacities."""
+        return self.ask(Kind.CAPACITIES, graph, CapacitiesArgs(**more))
+
+    def first_capacity(self, graph: str) -> tuple[int, float]:
+        """The version of the graph, and the capacity of its first edge."""
+        page = self.page(graph, limit=1)
+        return page["version"], page["capacity"][0]
 
     def value(self, graph: str, **more: Any) -> Any:
         return self.ask(Kind.MAX_FLOW, graph, MaxFlowArgs(**more))["value"]

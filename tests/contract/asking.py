@@ -1,4 +1,4 @@
-"""Requests that several modules of tests make of a real service, and which it is to take."""
+"""What several modules of tests ask a real service, and how its answers are read."""
 
 from decimal import Decimal
 from typing import Any
@@ -19,3 +19,9 @@ def post(http: httpx.Client, path: str, **body: Any) -> dict[str, Any]:
     assert response.status_code == 200, response.text
     answer: dict[str, Any] = response.json(parse_float=Decimal)
     return answer
+
+
+def refusal(response: httpx.Response) -> tuple[int, str, Any]:
+    """Status, code, and the member that is at fault, if any."""
+    problem = response.json()
+    return response.status_code, problem["code"], problem.get("field")

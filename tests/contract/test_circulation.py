@@ -17,7 +17,7 @@ from headrace import Client, InvalidInput, NewEdges
 from typer.testing import CliRunner
 
 from service.cli.main import app
-from tests.contract.asking import post, put
+from tests.contract.asking import post, put, refusal
 from tests.graphs import CITY
 from tests.shared_services import OFTEN_SAVED, Services
 
@@ -56,11 +56,6 @@ def ask(http: httpx.Client, graph: str, **body: Any) -> dict[str, Any]:
     answer = post(http, f"{graph}/circulation", **body)
     assert answer["certificate"] == {"valid": True, "complete": True}
     return answer
-
-
-def refusal(response: httpx.Response) -> tuple[int, str, Any]:
-    problem = response.json()
-    return response.status_code, problem["code"], problem.get("field")
 
 
 def test_no_flow_of_seven_reaches_the_sink(http: httpx.Client, city: str) -> None:

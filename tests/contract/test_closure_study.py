@@ -11,7 +11,7 @@ import pytest
 
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.terminals import Terminals
-from tests.contract.asking import post, put
+from tests.contract.asking import post, put, refusal
 from tests.graphs import CITY
 from tests.oracle import maximum_flow
 from tests.shared_services import OFTEN_SAVED, Services
@@ -33,11 +33,6 @@ def city(http: httpx.Client) -> str:
 
 def ask(http: httpx.Client, graph: str, **body: Any) -> dict[str, Any]:
     return post(http, f"{graph}/closure-study", **body)
-
-
-def refusal(response: httpx.Response) -> tuple[int, str, Any]:
-    problem = response.json()
-    return response.status_code, problem["code"], problem.get("field")
 
 
 def shown(answer: dict[str, Any]) -> list[tuple[int, list[Any], Any, Any]]:
@@ -196,6 +191,7 @@ def test_what_is_wrong_is_refused_before_anything_is_solved(http: httpx.Client, 
     assert refused(sources=["s"], sinks=["s"])[1] == "source_is_sink"
     assert refused(candidates=["a"] * 3001) == (413, "too_large", "/candidates")
     assert refused(candidates=[["a"] * 2001]) == (413, "too_large", "/candidates")
+    assert refused(candidates=["no edge of this name"] * 1001) == (422, "unknown_edge", "/candidates")
     assert refusal(http.post("/v1/graphs/nowhere/closure-study", json={}))[1] == "unknown_graph"
     assert refused(min_version=9)[0] == 409 or refused(min_version=9)[1] == "version_unavailable"
 

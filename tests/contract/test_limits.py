@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from headrace import Client
 
-from tests.contract.asking import post, put
+from tests.contract.asking import post, put, refusal
 from tests.graphs import CITY
 from tests.shared_services import OFTEN_SAVED, Services
 
@@ -58,11 +58,6 @@ def ask(http: httpx.Client, path: str, **body: Any) -> dict[str, Any]:
 def limits(http: httpx.Client, graph: str, **body: Any) -> dict[str, Any]:
     found: dict[str, Any] = ask(http, f"{graph}/max-flow", fields=["bottlenecks"], **body)["bottlenecks"]
     return found
-
-
-def refusal(response: httpx.Response) -> tuple[int, str, Any]:
-    problem = response.json()
-    return response.status_code, problem["code"], problem.get("field")
 
 
 def test_what_limits_the_city(http: httpx.Client, city: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 from headrace import Client
 
 from gpu_engine.networks.terminals import Terminals
-from tests.contract.asking import post
+from tests.contract.asking import post, put
 from tests.contract.columns import of_arrow
 from tests.graphs import CITY
 from tests.oracle import maximum_flow
@@ -34,18 +34,12 @@ TRIANGLE = {
 
 @pytest.fixture
 def city(http: httpx.Client) -> str:
-    return load(http, "city", CITY)
+    return put(http, "city", CITY)
 
 
 @pytest.fixture
 def triangle(http: httpx.Client) -> str:
-    return load(http, "triangle", TRIANGLE)
-
-
-def load(http: httpx.Client, name: str, columns: dict[str, Any]) -> str:
-    response = http.put(f"/v1/graphs/{name}", json=columns)
-    assert response.status_code in (200, 201), response.text
-    return f"/v1/graphs/{name}"
+    return put(http, "triangle", TRIANGLE)
 
 
 def asked(http: httpx.Client, graph: str, question: str, **body: Any) -> dict[str, Any]:
@@ -117,7 +111,7 @@ def test_lines(http: httpx.Client, city: str) -> None:
 
 
 def test_what_is_wrong_with_a_row_is_its_answer(http: httpx.Client) -> None:
-    wide = load(http, "wide", {"tail": [0, 1, 2], "head": [1, 2, 3], "capacity": ["inf", "inf", "2.5"], "decimals": 1})
+    wide = put(http, "wide", {"tail": [0, 1, 2], "head": [1, 2, 3], "capacity": ["inf", "inf", "2.5"], "decimals": 1})
     rows = asked(http, wide, "pairs", source=[0, 0, 3, 9, 1], sink=[2, 3, 3, 1, 3])["answers"]
     assert [row.get("value") for row in rows] == [None, 2.5, None, None, 2.5]
     codes = ["unbounded", None, "source_is_sink", "unknown_vertex", None]
@@ -138,7 +132,7 @@ def test_clumsy_questions_are_refused(http: httpx.Client, city: str, triangle: s
     assert refused(http, city, "pairs", sources=["zz"], sinks=["t"]) == (422, "unknown_vertex", "/sources")
     assert refused(http, city, "pairs", among=["s", "zz"]) == (422, "unknown_vertex", "/among")
     many = list(range(320))
-    big = load(http, "line", {"tail": many, "head": [v + 1 for v in many], "capacity": [1] * 320})
+    big = put(http, "line", {"tail": many, "head": [v + 1 for v in many], "capacity": [1] * 320})
     assert refused(http, big, "pairs", sources=many, sinks=many)[:2] == (413, "too_large")
     assert refused(http, big, "pairs", among=many)[:2] == (413, "too_large")  # both ways
     assert refused(http, big, "pairs", source=[0] * 100_001, sink=[1] * 100_001)[:2] == (413, "too_large")
@@ -155,7 +149,7 @@ def test_many_pairs_on_several_threads_are_those_of_another_solver(http: httpx.C
     columns = {"tail": edges.tail.tolist(), "head": edges.head.tolist(), "undirected": bool(edges.undirected is True)}
     capacity = np.minimum(edges.capacity, 10**6)
     used = int(max(edges.tail.max(), edges.head.max())) + 1
-    graph = load(http, "random", {**columns, "capacity": capacity.tolist(), "n_vertices": edges.n_vertices})
+    graph = put(http, "random", {**columns, "capacity": capacity.tolist(), "n_vertices": edges.n_vertices})
     rng = np.random.default_rng(6)
     pairs = np.array([rng.choice(used, 2, replace=False) for _ in range(500)])
     answer = asked(http, graph, "pairs", source=pairs[:, 0].tolist(), sink=pairs[:, 1].tolist())["answers"]
@@ -166,7 +160,7 @@ def test_many_pairs_on_several_threads_are_those_of_another_solver(http: httpx.C
 
 
 def test_updates_do_not_wait_and_rows_are_of_one_version(http: httpx.Client) -> None:
-    graph = load(http, "grid", grid(120, 5))
+    graph = put(http, "grid", grid(120, 5))
     rng = np.random.default_rng(1)
     source, sink = (rng.permutation(14_400)[:3000].tolist() for _ in range(2))
     found: list[dict[str, Any]] = []
@@ -186,7 +180,7 @@ def test_a_cancel_and_a_time_limit_end_it(http: httpx.Client) -> None:
     n = 12_000
     tail, head = [*range(n), *range(n)], [(i + step) % n for step in (1, 2) for i in range(n)]
     ring = {"tail": tail, "head": head, "capacity": [3] * 2 * n, "undirected": True}
-    graph, every = load(http, "slow", ring), list(range(n))
+    graph, every = put(http, "slow", ring), list(range(n))
     assert refused(http, graph, "gomory-hu-tree", terminals=every, time_limit_s=0.01)[:2] == (504, "timeout")
     assert refused(http, graph, "pairs", among=every[::60], fields=["cut"], time_limit_s=0.01)[:2] == (504, "timeout")
     started = http.post(f"{graph}/gomory-hu-tree", json={"terminals": every}, headers={"Prefer": "wait=0"})
@@ -213,7 +207,7 @@ def test_a_tree(http: httpx.Client, triangle: str) -> None:
     assert (some["tree"]["tail"], some["tree"]["head"], some["tree"]["value"]) == (["z"], ["x"], [3])
     assert some["groups"] == {"vertices": ["y"], "terminal": ["x"]}
     assert asked(http, triangle, "gomory-hu-tree", terminals=["x"])["tree"]["tail"] == []
-    wide = load(http, "joined", {**TRIANGLE, "capacity": ["inf", 2, 1]})
+    wide = put(http, "joined", {**TRIANGLE, "capacity": ["inf", 2, 1]})
     assert sorted(asked(http, wide, "gomory-hu-tree")["tree"]["value"], key=str) == [3, "inf"]
 
 
@@ -250,19 +244,19 @@ def test_a_global_cut(http: httpx.Client, triangle: str, city: str) -> None:
     assert "reason" not in answer
     assert "cut" not in asked(http, city, "global-min-cut", fields=["value"])
     ring = {"tail": [0, 1, 2], "head": [1, 2, 0], "capacity": [5, 3, 4]}
-    turned = asked(http, load(http, "ring", ring), "global-min-cut")
+    turned = asked(http, put(http, "ring", ring), "global-min-cut")
     assert (turned["value"], turned["cut"]["edges"], turned["cut"]["pays"]) == (3, [1], [3])
     assert 1 in turned["cut"]["source_side"]
     assert 2 in turned["cut"]["sink_side"]
-    big = load(http, "meshed", grid(60, 2))
+    big = put(http, "meshed", grid(60, 2))
     assert asked(http, big, "global-min-cut", fields=["value"])["value"] == 4
     drawn = nx.grid_2d_graph(5, 5)
     nx.set_edge_attributes(drawn, 2, "weight")
-    assert asked(http, load(http, "small", grid(5, 2)), "global-min-cut")["value"] == nx.stoer_wagner(drawn)[0]
+    assert asked(http, put(http, "small", grid(5, 2)), "global-min-cut")["value"] == nx.stoer_wagner(drawn)[0]
 
 
 def test_what_has_no_cut(http: httpx.Client) -> None:
-    alone = load(http, "alone", {"tail": [0], "head": [0], "capacity": [1]})
+    alone = put(http, "alone", {"tail": [0], "head": [0], "capacity": [1]})
     assert refused(http, alone, "global-min-cut")[:2] == (422, "invalid_body")
-    joined = load(http, "unlimited", {"tail": [0, 1], "head": [1, 0], "capacity": ["inf", "inf"]})
+    joined = put(http, "unlimited", {"tail": [0, 1], "head": [1, 0], "capacity": ["inf", "inf"]})
     assert refused(http, joined, "global-min-cut")[:2] == (422, "unbounded")

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from service.cli.connection import MISWRITTEN
 from service.cli.main import app
+from tests.contract.asking import refusal
 from tests.serving import Service
 from tests.shared_services import OFTEN_SAVED, Services
 
@@ -63,11 +64,6 @@ def ask(http: httpx.Client, **body: Any) -> dict[str, Any]:
     assert answer["certificate"] == {"valid": True}
     assert answer["balanced"] is (max(answer["part_weight"]) <= answer["limit"])
     return answer
-
-
-def refusal(response: httpx.Response) -> tuple[int, str, Any]:
-    problem = response.json()
-    return response.status_code, problem["code"], problem.get("field")
 
 
 def test_two_halves_of_a_grid(http: httpx.Client) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.asking import post, put
+from tests.contract.asking import post, put, refusal
 from tests.graphs import CITY
 from tests.shared_services import OFTEN_SAVED, Services
 
@@ -31,11 +31,6 @@ def city(http: httpx.Client) -> str:
 
 def ask(http: httpx.Client, graph: str, *scenarios: dict[str, Any], **body: Any) -> dict[str, Any]:
     return post(http, f"{graph}/what-if", scenarios=scenarios, **body)
-
-
-def refusal(response: httpx.Response) -> tuple[int, str, Any]:
-    problem = response.json()
-    return response.status_code, problem["code"], problem.get("field")
 
 
 def proof(value: float, *, complete: bool = True) -> dict[str, Any]:
@@ -148,6 +143,7 @@ def test_bodies_that_are_refused(http: httpx.Client, city: str) -> None:
     assert refused(scenarios=wrong) == (413, "too_large", "/scenarios")
     many = {"batch": [{"edges": ["a", "b"], "op": "close"}] * 1001}
     assert refused(scenarios=[many])[:2] == (413, "too_large")
+    assert refused(scenarios=[{"id": "x" * 1025}])[1:] == ("invalid_body", "/scenarios/0/id")
     assert refused(scenarios=[], sources=["nobody"])[1] == "unknown_vertex"
     assert refusal(http.post("/v1/graphs/nowhere/what-if", json={"scenarios": []}))[1] == "unknown_graph"
 

@@ -31,11 +31,6 @@ def graph_id(client: Any, keys: Keys) -> str:
     return str(client.hget(keys.names, "g").decode())
 
 
-def first_capacity(caller: Caller) -> tuple[int, int]:
-    page = caller.ask(Kind.CAPACITIES, "g", CapacitiesArgs(limit=1))
-    return page["version"], page["capacity"][0]
-
-
 @pytest.mark.parametrize("what", ["its name", "its entry"])
 def test_a_graph_that_redis_no_longer_has_is_unknown(
     what: str, caller: Caller, worker: Worker, client: Any, keys: Keys
@@ -54,7 +49,7 @@ def test_a_copy_from_before_a_takeover_is_read_anew(caller: Caller, worker: Work
     """Another worker had the graph, and what that one wrote is lost: a version may be the same and its content not."""
     copy = worker.graphs.residents.get("g")
     client.hincrby(keys.graph(graph_id(client, keys)), "epoch", 1)
-    assert first_capacity(caller) == (1, FIRST)
+    assert caller.first_capacity("g") == (1, FIRST)
     anew = worker.graphs.residents.get("g")
     assert anew is not None
     assert anew is not copy
@@ -68,7 +63,7 @@ def test_a_graph_in_place_of_the_one_in_memory_is_read_anew(
     caller.load("h", drawn(4, [(0, 1, 1), (0, 2, 1), (1, 2, 1), (1, 3, 1), (2, 3, 1)]))
     client.hset(keys.names, "g", client.hget(keys.names, "h"))
     assert caller.value("g") == 2
-    assert first_capacity(caller) == (1, 1)
+    assert caller.first_capacity("g") == (1, 1)
 
 
 @pytest.mark.parametrize("done", [False, True], ids=["not done", "done"])
@@ -90,7 +85,7 @@ def test_a_copy_is_given_up_when_nobody_knows_what_became_of_its_commit(
     monkeypatch.setattr(Log, "append", lose)
     assert caller.ask(Kind.PATCH, "g", ADD_1)["version"] == 2
     assert cut
-    assert first_capacity(caller) == (2, FIRST + 1)
+    assert caller.first_capacity("g") == (2, FIRST + 1)
     assert caller.value("g") == 5
 
 
@@ -111,7 +106,7 @@ def test_a_copy_is_given_up_when_its_commit_is_refused(
     monkeypatch.setattr(Log, "append", refuse)
     done = caller.reply(Kind.PATCH, "g", ADD_1).problem is None
     assert done is isinstance(error, Fenced)  # which is tried again
-    assert first_capacity(caller) == (1 + done, FIRST + done)
+    assert caller.first_capacity("g") == (1 + done, FIRST + done)
 
 
 def test_a_copy_of_what_another_worker_owns_is_given_up(worker: Worker, client: Any, keys: Keys) -> None:
@@ -129,7 +124,7 @@ def test_a_copy_with_half_of_a_change_is_given_up(
     with monkeypatch.context() as broken:
         broken.delattr(CapacityTable, "apply")
         assert code_of(lambda: caller.reply(Kind.PATCH, "g", close)) == "engine_error"
-    assert first_capacity(caller) == (1, FIRST)
+    assert caller.first_capacity("g") == (1, FIRST)
     assert caller.value("g") == 5
 
 
@@ -154,7 +149,7 @@ def test_an_answer_lost_in_the_commit_itself_costs_nothing(
     assert cut
     assert (answer["version"], answer["flow_states"][0]["mode"]) == (2, "warm")
     assert worker.graphs.residents.get("g") is copy
-    assert first_capacity(caller) == (2, FIRST + 1)
+    assert caller.first_capacity("g") == (2, FIRST + 1)
 
 
 @pytest.mark.parametrize("if_match", [1, 3])
@@ -162,7 +157,7 @@ def test_a_change_is_for_the_version_it_names(if_match: int, caller: Caller, wor
     caller.ask(Kind.PATCH, "g", ADD_1)
     stale = ADD_1.model_copy(update={"if_match": if_match})
     assert code_of(lambda: caller.reply(Kind.PATCH, "g", stale)) == "version_conflict"
-    assert first_capacity(caller) == (2, FIRST + 1)
+    assert caller.first_capacity("g") == (2, FIRST + 1)
     assert caller.ask(Kind.PATCH, "g", ADD_1.model_copy(update={"if_match": 2}))["version"] == 3
 
 
@@ -176,7 +171,7 @@ def test_a_key_is_known_from_the_log_alone(caller: Caller, worker: Worker, clien
     first = caller.reply(Kind.PATCH, "g", ADD_1, "key", "digest")
     forget(first, worker, client, keys)
     assert result(caller.reply(Kind.PATCH, "g", ADD_1, "key", "digest"))["version"] == 2
-    assert first_capacity(caller) == (2, FIRST + 1)
+    assert caller.first_capacity("g") == (2, FIRST + 1)
 
 
 def test_a_known_key_is_good_for_one_body(caller: Caller, worker: Worker, client: Any, keys: Keys) -> None:
@@ -184,7 +179,7 @@ def test_a_known_key_is_good_for_one_body(caller: Caller, worker: Worker, client
     first = caller.reply(Kind.PATCH, "g", ADD_1, "key", "digest")
     forget(first, worker, client, keys)
     assert code_of(lambda: caller.reply(Kind.PATCH, "g", ADD_1, "key", "another")) == "idempotency_conflict"
-    assert first_capacity(caller) == (2, FIRST + 1)
+    assert caller.first_capacity("g") == (2, FIRST + 1)
 
 
 def test_a_log_that_ends_too_early_is_no_graph(caller: Caller, worker: Worker, client: Any, keys: Keys) -> None:
@@ -208,4 +203,4 @@ def test_a_key_is_known_from_snapshots_alone(caller: Caller, worker: Worker, cli
     forget(first, worker, client, keys)
     again = result(caller.reply(Kind.PATCH, "g", ADD_1, "key", "digest"))
     assert (again["version"], again["applied"]) == (2, 1)
-    assert first_capacity(caller) == (4, FIRST + 3)
+    assert caller.first_capacity("g") == (4, FIRST + 3)

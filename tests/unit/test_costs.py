@@ -13,7 +13,6 @@ from gpu_engine.networks.rounding import Rounding
 from gpu_engine.networks.updates import CapacityTable
 from gpu_engine.networks.validate import largest_cost
 from service.protocol import (
-    CapacitiesArgs,
     EdgesArgs,
     EdgesOperation,
     EmptyArgs,
@@ -46,7 +45,7 @@ def resolve(*batch: Operation, rounding: Rounding = "error", **more: Any) -> Cos
     return costs.resolve(capacities, batch, rounding=rounding)
 
 
-def op(name: Any, edges: list[int], *amounts: str) -> Operation:
+def op(name: Any, edges: list[int] | list[str], *amounts: str) -> Operation:
     return Operation(op=name, edges=edges, amounts=list(amounts))
 
 
@@ -138,10 +137,6 @@ def test_a_snapshot_without_costs_has_no_column_for_them() -> None:
         unpack_capacities(pack_capacities(plain.model_copy(update={"cost": np.array([1])})))
 
 
-def page_of(caller: Caller) -> dict[str, Any]:
-    return caller.ask(Kind.CAPACITIES, "g", CapacitiesArgs())
-
-
 def price(caller: Caller, *amounts: str) -> dict[str, Any]:
     batch = [op("set", list(range(len(amounts))), *amounts)]
     return caller.ask(Kind.PATCH_COSTS, "g", PatchArgs(batch=batch, solve="none"))
@@ -158,9 +153,9 @@ def test_through_restarts(caller: Caller, start_worker: StartWorker) -> None:
             caller.set("g", [4], [str(len(step))])
         if step == "saved":
             caller.ask(Kind.SNAPSHOT, "g", EmptyArgs())
-        page, cheapest = page_of(caller), caller.ask(Kind.MIN_COST_FLOW, "g", MinCostFlowArgs())
+        page, cheapest = caller.page("g"), caller.ask(Kind.MIN_COST_FLOW, "g", MinCostFlowArgs())
         worker.graphs.residents.drop("g")
-        assert page_of(caller) == page, step
+        assert caller.page("g") == page, step
         assert caller.ask(Kind.MIN_COST_FLOW, "g", MinCostFlowArgs())["cost"] == cheapest["cost"], step
     assert page["cost"] == [7.5, -12, 0, 0.75, 0.01]
 
@@ -184,14 +179,14 @@ def test_an_earlier_version_has_its_costs(caller: Caller, start_worker: StartWor
     start_worker()
     caller.wait_ready()
     caller.load("g", EDGES)
-    first = page_of(caller)
+    first = caller.page("g")
     price(caller, "9", "9")
     caller.set("g", [0, 4], ["8", "8"])
     done = caller.ask(Kind.RESTORE, "g", RestoreArgs(version=1))
     assert (done["version"], done["applied"]) == (4, 3)
-    assert page_of(caller) == first | {"version": 4}
+    assert caller.page("g") == first | {"version": 4}
     done = caller.ask(Kind.RESTORE, "g", RestoreArgs(version=2))
-    assert (done["applied"], page_of(caller)["cost"][:3]) == (2, [9, 9, 0])
+    assert (done["applied"], caller.page("g")["cost"][:3]) == (2, [9, 9, 0])
 
 
 def test_what_ever_was_does_not_keep_a_graph_from_coming_back(caller: Caller, start_worker: StartWorker) -> None:
@@ -207,12 +202,12 @@ def test_what_ever_was_does_not_keep_a_graph_from_coming_back(caller: Caller, st
     ]
     caller.ask(Kind.PATCH_EDGES, "g", EdgesArgs(batch=new))
     for step in ("logged", "saved"):
-        page, cheapest = page_of(caller), caller.ask(Kind.MIN_COST_FLOW, "g", MinCostFlowArgs())
+        page, cheapest = caller.page("g"), caller.ask(Kind.MIN_COST_FLOW, "g", MinCostFlowArgs())
         problem = caller.reply(Kind.RESTORE, "g", RestoreArgs(version=1)).problem
         assert problem is not None
         assert (problem.code, problem.where["edges"]) == ("cost_overflow", [0, 1])
         worker.graphs.residents.drop("g")
-        assert page_of(caller) == page, step
+        assert caller.page("g") == page, step
         assert caller.ask(Kind.MIN_COST_FLOW, "g", MinCostFlowArgs())["cost"] == cheapest["cost"], step
         caller.ask(Kind.SNAPSHOT, "g", EmptyArgs())
     assert caller.ask(Kind.RESTORE, "g", RestoreArgs(version=2))["deleted"] == {"edges": 1, "vertices": 0}
@@ -224,7 +219,7 @@ def test_costs_count_in_the_memory(caller: Caller, start_worker: StartWorker) ->
     caller.wait_ready()
     plain = caller.load("g", replace(EDGES, cost=None))["bytes"]
     assert caller.load("g", EDGES)["bytes"] == plain + 8 * EDGES.n_edges
-    assert "cost" in page_of(caller)
+    assert "cost" in caller.page("g")
     caller.load("g", replace(EDGES, cost=None))
-    assert "cost" not in page_of(caller)
+    assert "cost" not in caller.page("g")
     assert code_of(lambda: caller.reply(Kind.MIN_COST_FLOW, "g", MinCostFlowArgs())) == "no_costs"

@@ -44,7 +44,10 @@ def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         pass
 
 
-def test_a_folder_that_another_process_serves_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_folder_that_another_process_serves_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: pytest.fail("it was waited for"))
     with locked(tmp_path):
         with pytest.raises(DataDirInUse, match=f"is served by process {os.getpid()}; stop it"), locked(tmp_path):
             pass

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import zstandard
 
-from gpu_engine.formats import read_npz
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.structure import Structure, present_of, since_load
@@ -32,14 +31,13 @@ from service.protocol import (
     RestoreArgs,
     WatchArgs,
 )
-from service.store.blobs import Blobs
 from service.store.keys import Keys
 from service.store.log import BrokenLog, _read_entry
 from service.store.structures import pack_structure, unpack_structure
 from tests.graphs import drawn
 from tests.service_fixtures import Caller, StartWorker, code_of
 from tests.unit.test_first_vertices import limits
-from tests.unit.test_structure import COSTLY, NAMED, PLAIN, delete, edge, insert, page, patch, resolved, whole
+from tests.unit.test_structure import COSTLY, NAMED, PLAIN, delete, edge, exported, insert, patch, resolved, whole
 from tests.unit.test_vertices import CITY
 
 CUT = MaxFlowArgs(sources=["s"], sinks=["t"], fields=frozenset({"value", "cut", "flow"}))
@@ -168,7 +166,7 @@ def test_nobody_finds_one(caller: Caller, start_worker: StartWorker) -> None:
         taken = EdgesArgs(batch=[insert(vertices=["u"])])
         assert refused(caller, Kind.PATCH_EDGES, taken).code == "already_exists"
         worker.graphs.residents.drop("g")
-    assert page(caller)["version"] == 2
+    assert caller.page("g")["version"] == 2
     skipped = patch(caller, without("u", "v"), on_missing="skip")
     assert (skipped["skipped"], skipped["deleted"]["vertices"]) == (1, 1)
 
@@ -237,11 +235,6 @@ def test_through_restarts(caller: Caller, start_worker: StartWorker, edges: Edge
         assert limits(caller) == {"w5": 0.5}
 
 
-def exported(caller: Caller, client: Any, keys: Keys, version: int | None = None) -> EdgeList:
-    made = caller.ask(Kind.EXPORT, "g", ExportArgs(format="npz", version=version))
-    return read_npz(Blobs(client, keys).get(made["blob"]))
-
-
 @pytest.mark.parametrize(
     "edges", [COSTLY, replace(PLAIN, limited=CITY.limited, vertex_capacity=np.array([3, 4]))], ids=["named", "numbered"]
 )
@@ -255,7 +248,7 @@ def test_earlier_versions(caller: Caller, start_worker: StartWorker, client: Any
     files, pages = {}, {}
 
     def keep(version: int) -> None:
-        files[version], pages[version] = exported(caller, client, keys), (page(caller), limits(caller))
+        files[version], pages[version] = exported(caller, client, keys), (caller.page("g"), limits(caller))
 
     keep(1)
     patch(caller, without(u))
@@ -274,7 +267,7 @@ def test_earlier_versions(caller: Caller, start_worker: StartWorker, client: Any
     for at, version in enumerate((1, 2, 4, 3, 1), 5):
         assert caller.ask(Kind.RESTORE, "g", RestoreArgs(version=version))["version"] == at
         for _ in range(2):
-            assert (page(caller), limits(caller)) == (
+            assert (caller.page("g"), limits(caller)) == (
                 pages[version][0] | {"version": at, "next": None},
                 pages[version][1],
             )
@@ -294,7 +287,7 @@ def test_numbers_are_not_given_twice(caller: Caller, start_worker: StartWorker, 
     file = exported(caller, client, keys)
     caller.load("h", file)
     assert caller.value("h") == caller.value("g")
-    assert caller.ask(Kind.CAPACITIES, "h", CapacitiesArgs())["head"] == page(caller)["head"]
+    assert caller.ask(Kind.CAPACITIES, "h", CapacitiesArgs())["head"] == caller.page("g")["head"]
     assert refused(caller, Kind.PATCH_EDGES, EdgesArgs(batch=[insert(count=1)])).code == "too_large"
 
 

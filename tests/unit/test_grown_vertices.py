@@ -28,14 +28,11 @@ from service.store.blobs import Blobs
 from service.store.keys import Keys
 from tests.service_fixtures import Caller, StartWorker, code_of
 from tests.unit.test_first_vertices import limits
+from tests.unit.test_structure import patch as restructure
 from tests.unit.test_vertices import CITY, CUT, PLAIN, op, patch, whole
 
 NEW = EdgesOperation(op="insert", vertices=["w", "x"], vertex_capacity=["1.5", "inf"])
 ROADS = EdgesOperation(op="insert", edge_ids=["f", "g"], tail=["s", "w"], head=["w", "t"], capacity=["9", "9"])
-
-
-def restructure(caller: Caller, *batch: EdgesOperation, key: str | None = None, **more: Any) -> dict[str, Any]:
-    return caller.ask(Kind.PATCH_EDGES, "g", EdgesArgs(batch=list(batch), **more), key)
 
 
 def begin(caller: Caller, start_worker: StartWorker, edges: Any = CITY, **settings: Any) -> Any:

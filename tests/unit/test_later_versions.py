@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.protocol import CapacitiesArgs, Command, Kind, LoadArgs, Status
+from service.protocol import CapacitiesArgs, Command, EdgesOperation, Kind, LoadArgs, Status
 from service.store.jobs.transitions import GROUP
 from service.store.keys import Keys
 from service.worker.membership.takeover import Takeover
@@ -134,6 +134,17 @@ def test_a_takeover_keeps_what_it_cannot_read(client: Any, keys: Keys) -> None:
     assert [fields for _, fields in client.xrange(keys.commands("w0"))] == [{b"command": written.encode()}]
     assert client.xlen(keys.commands("old")) == 0
     assert client.zrange(keys.waiting("w0"), 0, -1) == [b"job"]
+
+
+def test_members_that_came_later_are_written_where_they_say_something() -> None:
+    """A worker of the release before reads a batch on the structure that it can run, and refuses any other."""
+    names = "op vertices count edge_ids edges tail head capacity cost undirected packed"
+    before = dict.fromkeys(names.split())
+    deletion = EdgesOperation(op="delete", edges=["a"])
+    assert json.loads(deletion.to_json()) == before | {"op": "delete", "edges": ["a"]}
+    insertion = EdgesOperation(op="insert", vertices=["v"], vertex_capacity=["3"], x=[0.5], y=[1.5])
+    said = {"op": "insert", "vertices": ["v"], "vertex_capacity": ["3"], "x": [0.5], "y": [1.5]}
+    assert json.loads(insertion.to_json()) == before | said
 
 
 def test_what_is_made_out_of_a_command() -> None:

@@ -23,7 +23,6 @@ from service.protocol import (
     CapacitiesArgs,
     CirculationArgs,
     EdgesArgs,
-    EdgesOperation,
     EmptyArgs,
     ExportArgs,
     Kind,
@@ -39,7 +38,8 @@ from service.store.log import BrokenLog, Entry, _read_entry, pack
 from service.store.snapshots import Capacities, pack_capacities, unpack_capacities
 from service.store.structures import pack_structure, unpack_structure
 from tests.service_fixtures import Caller, StartWorker
-from tests.unit.test_structure import COSTLY, NAMED, delete, edge, insert
+from tests.unit.test_costs import op
+from tests.unit.test_structure import COSTLY, NAMED, delete, edge
 
 BOUNDED = replace(COSTLY, lower=np.array([0, 5, 0, 10, 0]))
 WRITERS: dict[str, Callable[[EdgeList], bytes]] = {
@@ -117,10 +117,6 @@ def test_a_network_is_checked() -> None:
     ):
         with pytest.raises(error):
             check(wrong)
-
-
-def op(name: Any, edges: list[str], *amounts: str) -> Operation:
-    return Operation(op=name, edges=edges, amounts=list(amounts))
 
 
 def table(edges: EdgeList = BOUNDED) -> tuple[LowerTable, CapacityTable]:
@@ -303,5 +299,3 @@ def test_what_ever_was_does_not_keep_a_graph_from_coming_back(caller: Caller, st
     caller.ask(Kind.SNAPSHOT, "g", EmptyArgs())
     worker.graphs.residents.drop("g")
     assert lower_of(caller) == dict.fromkeys("abcde", 0)
-    assert insert(vertices=["q"]).lower is None
-    assert EdgesOperation(op="delete", edges=["a"]).model_dump_json().count("lower") == 0

@@ -74,12 +74,6 @@ def lost() -> None:
     raise redis.ConnectionError("lost for the test")
 
 
-def capacity_of(caller: Caller) -> tuple[int, float]:
-    """The version of g, and the capacity of its first edge."""
-    page = caller.ask(Kind.CAPACITIES, "g", CapacitiesArgs(limit=1))
-    return page["version"], page["capacity"][0]
-
-
 def owner(client: Any, keys: Keys, name: str = "g") -> bytes | None:
     found: bytes | None = client.hget(keys.owners, name)
     return found
@@ -95,7 +89,7 @@ def test_redis_is_away_for_a_moment_at_each_step(
     caller: Caller, pair: tuple[Worker, Worker], client: Any, keys: Keys, steps: dict[str, Act]
 ) -> None:
     """The graph arrives all the same, and each update that waits meanwhile is made once."""
-    (version, before), here, there = capacity_of(caller), "w0", "w1"
+    (version, before), here, there = caller.first_capacity("g"), "w0", "w1"
     for step in (*STEPS, *(f"+{step}" for step in STEPS)):
         steps[step] = lost
         move = caller.submit(Kind.MOVE, "g", MoveArgs(to=there))
@@ -103,7 +97,7 @@ def test_redis_is_away_for_a_moment_at_each_step(
         assert result(ended(caller, move))["to"] == there, step
         assert result(ended(caller, patch))["version"] == version + 1, step
         version, before, here, there = version + 1, before + 1, there, here
-        assert capacity_of(caller) == (version, before), step
+        assert caller.first_capacity("g") == (version, before), step
         assert owner(client, keys) == here.encode()
         assert not steps
         assert not client.exists(keys.hold("g"))
@@ -114,7 +108,7 @@ def test_the_old_worker_ends_as_it_moves_a_graph(
     caller: Caller, pair: tuple[Worker, Worker], client: Any, keys: Keys, steps: dict[str, Act], step: str
 ) -> None:
     """The other one takes what it leaves, and what waits is done once, in its order."""
-    version, before = capacity_of(caller)
+    version, before = caller.first_capacity("g")
     is_held = threading.Event()
     """The lane of the graph, from now on."""
 
@@ -134,7 +128,7 @@ def test_the_old_worker_ends_as_it_moves_a_graph(
     patches = [caller.submit(Kind.PATCH, "g", ADD_1) for _ in range(3)]
     assert [result(ended(caller, patch))["version"] for patch in patches] == [version + n for n in (1, 2, 3)]
     assert result(ended(caller, move))["to"] == "w1"
-    assert capacity_of(caller) == (version + 3, before + 3)
+    assert caller.first_capacity("g") == (version + 3, before + 3)
     assert owner(client, keys) == b"w1"
 
 
@@ -264,14 +258,14 @@ def test_a_graph_changes_after_it_was_read(
 ) -> None:
     """By updates of each kind: what a copy cannot be brought up to is read again."""
     reading, to = Reading(monkeypatch), 1
-    _, capacity = capacity_of(caller)
+    _, capacity = caller.first_capacity("g")
     for kind, args, is_kept in CHANGES:
         moved = result(reading.move(caller, f"w{to}", lambda kind=kind, args=args: caller.ask(kind, "g", args)))  # type: ignore[misc]
         assert (moved["moved"], moved["flow_states"] == 1) == (True, is_kept), kind
         before, after = (worker.graphs.residents.get("g") for worker in (pair[1 - to], pair[to]))
         assert before is None
         assert after is not None
-        assert capacity_of(caller) == (after.version, capacity + 1)
+        assert caller.first_capacity("g") == (after.version, capacity + 1)
         to = 1 - to
     assert after.lowers is not None
     assert after.lowers.lower[0] > 0

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from service.host import redis_server
-from service.protocol import CapacitiesArgs, EmptyArgs, Kind, Operation, PatchArgs
+from service.protocol import EmptyArgs, Kind, Operation, PatchArgs
 from service.settings import Settings
 from service.store.connection import connect
 from service.store.keys import Keys
@@ -67,11 +67,6 @@ def resident(worker: Worker) -> Graph:
     return graph
 
 
-def first_capacity(caller: Caller) -> tuple[int, int]:
-    page = caller.ask(Kind.CAPACITIES, "g", CapacitiesArgs(limit=1))
-    return page["version"], page["capacity"][0]
-
-
 def listed(settings: Settings, graph: Graph) -> list[SnapshotInfo]:
     client: Any = connect(settings)
     try:
@@ -99,10 +94,10 @@ def test_a_copy_from_before_is_not_saved_as_what_the_graph_is_now(
     assert worker.graphs.counters["snapshots_failed"] == 1
     assert listed(settings, now) == []
     worker.graphs.residents.drop("g")
-    assert first_capacity(caller) == (3, 50)
+    assert caller.first_capacity("g") == (3, 50)
     assert caller.ask(Kind.SNAPSHOT, "g", EmptyArgs())["version"] == 3
     worker.graphs.residents.drop("g")
-    assert first_capacity(caller) == (3, 50)
+    assert caller.first_capacity("g") == (3, 50)
     assert caller.ask(Kind.PATCH, "g", ADD_1)["version"] == 4
     assert caller.ask(Kind.SNAPSHOT, "g", EmptyArgs())["version"] == 4
     assert [info.version for info in listed(settings, now)] == [4, 3]

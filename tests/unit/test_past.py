@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.protocol import CapacitiesArgs, EmptyArgs, Kind, Operation, PatchArgs, Reply, RestoreArgs
+from service.protocol import EmptyArgs, Kind, Operation, PatchArgs, Reply, RestoreArgs
 from service.store.keys import Keys
 from service.store.listed import read_listed
 from service.worker.process import Worker
@@ -22,12 +22,8 @@ def worker(caller: Caller, start_worker: StartWorker) -> Worker:
     return worker
 
 
-def page(caller: Caller) -> dict[str, Any]:
-    return caller.ask(Kind.CAPACITIES, "g", CapacitiesArgs())
-
-
 def columns(caller: Caller) -> tuple[list[Any], list[bool]]:
-    now = page(caller)
+    now = caller.page("g")
     return now["capacity"], now["closed"]
 
 
@@ -94,7 +90,7 @@ def test_what_is_not_kept_is_refused(worker: Worker, caller: Caller) -> None:
     reply = attempt(caller, 3)
     assert reply.problem is not None
     assert (reply.problem.code, "begins at version 6" in reply.problem.detail) == ("version_unavailable", True)
-    assert page(caller)["version"] == 7
+    assert caller.page("g")["version"] == 7
     assert restore(caller, 6)["version"] == 8
 
 
@@ -115,7 +111,7 @@ def test_bounds_and_conditions(worker: Worker, caller: Caller) -> None:
         caller.set("g", [edge], ["9"])
     assert code_of(lambda: attempt(caller, 1)) == "too_large", "five edges differ, and four may"
     assert code_of(lambda: attempt(caller, 3, if_match=5)) == "version_conflict"
-    assert page(caller)["version"] == 6
+    assert caller.page("g")["version"] == 6
     assert restore(caller, 3, if_match=6)["version"] == 7
 
 
@@ -125,4 +121,4 @@ def test_once_for_each_key(worker: Worker, caller: Caller) -> None:
     first = caller.reply(Kind.RESTORE, "g", RestoreArgs(version=1), key="k", digest="d")
     again = caller.reply(Kind.RESTORE, "g", RestoreArgs(version=1), key="k", digest="d")
     assert first.result_json == again.result_json
-    assert page(caller)["version"] == 3
+    assert caller.page("g")["version"] == 3

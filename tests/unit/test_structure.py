@@ -203,15 +203,11 @@ def patch(caller: Caller, *batch: EdgesOperation, key: str | None = None, **more
     return caller.ask(Kind.PATCH_EDGES, "g", EdgesArgs(batch=list(batch), **more), key)
 
 
-def page(caller: Caller) -> dict[str, Any]:
-    return caller.ask(Kind.CAPACITIES, "g", CapacitiesArgs())
-
-
 def whole(caller: Caller) -> list[Any]:
     """All that questions tell of the graph."""
     answer = caller.ask(Kind.MAX_FLOW, "g", MaxFlowArgs(sources=["s"], sinks=["t"], fields=frozenset({"cut", "flow"})))
     assert answer["certificate"]["valid"]
-    return [page(caller), answer["value"], answer["cut"]]
+    return [caller.page("g"), answer["value"], answer["cut"]]
 
 
 def test_a_graph_that_is_read_while_vertices_are_inserted(
@@ -266,7 +262,7 @@ def test_through_restarts(caller: Caller, start_worker: StartWorker) -> None:
         before = whole(caller)
         worker.graphs.residents.drop("g")
         assert whole(caller) == before, step
-    ids = page(caller)["edge_ids"]
+    ids = caller.page("g")["edge_ids"]
     assert ids == [*"bde", "f0", "f0x", "f1x", "f2", "f2x", "f3", "f3x", "f4", "f5", "f5x", "f6", "f6x", "f7", "f7x"]
 
 
@@ -330,7 +326,7 @@ def test_earlier_versions(caller: Caller, start_worker: StartWorker, client: Any
     pages, files = {}, {}
 
     def keep(version: int) -> None:
-        pages[version], files[version] = page(caller), _export(caller, client, keys, None)
+        pages[version], files[version] = caller.page("g"), exported(caller, client, keys, None)
 
     keep(1)
     patch(caller, edge("f", capacity="5", cost=["7"]), delete("a", "b"), insert(vertices=["w"]))
@@ -339,7 +335,7 @@ def test_earlier_versions(caller: Caller, start_worker: StartWorker, client: Any
     patch(caller, delete("c"), edge("g", head="w", cost=["2"]))
     keep(3)
     for version, file in files.items():
-        again = _export(caller, client, keys, version)
+        again = exported(caller, client, keys, version)
         for name in EdgeList.__dataclass_fields__:
             assert np.array_equal(getattr(again, name), getattr(file, name)), (version, name)
     assert [file.n_vertices for file in files.values()] == [4, 5, 5]
@@ -347,13 +343,13 @@ def test_earlier_versions(caller: Caller, start_worker: StartWorker, client: Any
         answer = caller.ask(Kind.RESTORE, "g", RestoreArgs(version=version))
         assert answer["version"] == at
         for _ in range(2):
-            assert page(caller) == pages[version] | {"version": at, "next": None}
+            assert caller.page("g") == pages[version] | {"version": at, "next": None}
             worker.graphs.residents.drop("g")
     taken = EdgesArgs(batch=[edge("g", cost=["1"])])
     assert code_of(lambda: caller.reply(Kind.PATCH_EDGES, "g", taken)) == "already_exists"
 
 
-def _export(caller: Caller, client: Any, keys: Keys, version: int | None) -> EdgeList:
+def exported(caller: Caller, client: Any, keys: Keys, version: int | None = None) -> EdgeList:
     made = caller.ask(Kind.EXPORT, "g", ExportArgs(format="npz", version=version))
     return read_npz(Blobs(client, keys).get(made["blob"]))
 
@@ -364,8 +360,8 @@ def test_an_export_is_the_same_graph(caller: Caller, start_worker: StartWorker, 
     caller.wait_ready()
     caller.load("g", PLAIN)
     patch(caller, insert(count=1), insert(tail=[0, 4], head=[4, 3], capacity=["2", "2"]), delete(1))
-    before, value = page(caller), caller.value("g")
-    caller.load("h", _export(caller, client, keys, None))
+    before, value = caller.page("g"), caller.value("g")
+    caller.load("h", exported(caller, client, keys, None))
     assert caller.value("h") == value
     again = caller.ask(Kind.CAPACITIES, "h", CapacitiesArgs())
     assert {**again, "version": 2, "next": None} == {**before, "next": None}
@@ -408,7 +404,7 @@ def test_what_is_too_much_leaves_the_graph_as_it_was(caller: Caller, start_worke
         ([insert(count=1), delete(9)], "unknown_edge"),
     ):
         assert code_of(partial(caller.reply, Kind.PATCH_EDGES, "g", EdgesArgs(batch=batch))) == code
-        assert (page(caller)["version"], caller.value("g")) == (1, 5)
+        assert (caller.page("g")["version"], caller.value("g")) == (1, 5)
     (state,) = patch(caller, insert(tail=[0], head=[3], capacity=["inf"]))["flow_states"]
     assert state["mode"] == "unbounded"
 
@@ -427,7 +423,7 @@ def test_memory_is_asked_for_before_it_is_taken(caller: Caller, start_worker: St
     assert reply.problem is not None
     assert reply.problem.code == "out_of_memory"
     assert version > 1
-    assert page(caller)["version"] == version
+    assert caller.page("g")["version"] == version
     assert worker.graphs.residents.held.within(worker.graphs.residents.budget)
 
 
@@ -447,7 +443,7 @@ def test_a_graph_that_fails_half_way_is_read_again(
     with monkeypatch.context() as patched:
         patched.setattr(CapacityTable, "grow", fail)
         assert code_of(partial(caller.reply, Kind.PATCH_EDGES, "g", asked)) == "out_of_memory"
-    assert (page(caller)["version"], len(page(caller)["tail"]), caller.value("g")) == (1, 5, 5)
+    assert (caller.page("g")["version"], len(caller.page("g")["tail"]), caller.value("g")) == (1, 5, 5)
     assert patch(caller, *asked.batch)["inserted"]["first_edge"] == 5
     assert caller.value("g") == 14
 

@@ -12,7 +12,7 @@ from service.worker.graph import Graph
 from tests.graphs import drawn
 from tests.service_fixtures import Caller, StartWorker
 from tests.unit.test_deleted_vertices import without
-from tests.unit.test_structure import COSTLY, NAMED, delete, edge, insert, page, patch
+from tests.unit.test_structure import COSTLY, NAMED, delete, edge, insert, patch
 from tests.unit.test_vertices import CITY
 
 BATCHES: list[tuple[Any, list[EdgesOperation]]] = [
@@ -97,7 +97,7 @@ def test_matchings_and_what_is_not_asked_for(caller: Caller, start_worker: Start
         assert (state["kind"], state["mode"], state["value"]) == ("matching", "dropped", None)
     assert tried(caller, delete(1), solve="none")["flow_states"] == []
     assert len(worker.graphs.residents.get("g").states) == 1
-    assert page(caller)["version"] == 1
+    assert caller.page("g")["version"] == 1
 
 
 def test_it_is_refused_as_the_change_is(caller: Caller, start_worker: StartWorker) -> None:
@@ -124,4 +124,4 @@ def test_it_is_refused_as_the_change_is(caller: Caller, start_worker: StartWorke
     problem = caller.reply(Kind.DRY_RUN_EDGES, "g", grown).problem
     assert problem is not None
     assert problem.code == "out_of_memory"
-    assert page(caller)["version"] == 1
+    assert caller.page("g")["version"] == 1
