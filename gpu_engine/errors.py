@@ -1,27 +1,27 @@
 """What the engine refuses, each with a stable code and what is at fault.
 
 EngineError
- +-- InvalidNetwork        malformed columns, lines, rows          invalid_body
- |    +-- TooLarge         over a stated limit                     too_large
- +-- CapacityOverflow      exact sums would leave int64            capacity_overflow
- +-- CostOverflow          exact sums of costs would, too        cost_overflow
- +-- NoCosts               a question of costs on edges without  no_costs
- +-- HasVertexCapacities   a question that does not know them    has_vertex_capacities
- +-- HasLowerBounds        a question that does not keep them   has_lower_bounds
- +-- Infeasible            more flow is asked for than there is  infeasible
- +-- InvalidTerminals      no source or sink, a cap that is none   invalid_body
- |    +-- SourceIsSink     one vertex on both sides                source_is_sink
- |    +-- UnknownVertex    no vertex of the network                unknown_vertex
- +-- Unbounded             an infinite path from source to sink    unbounded
- +-- NotBipartite          an edge within one side                 not_bipartite
- +-- NotUndirected         a tree of a directed network        not_undirected
- +-- NotDirected           a lower bound of an undirected edge     not_directed
- +-- UnknownEdge           an update names no edge of the network  unknown_edge
- +-- AlreadyExists         a name of what is inserted is taken     already_exists
- +-- Cancelled             the caller's flag was raised            cancelled
- +-- TimedOut              the caller's time limit passed          timeout
- +-- OutOfMemory           needed bytes exceed the budget          out_of_memory
- +-- UnknownEngine         no engine or preset of that name        unknown_engine
+ +-- InvalidNetwork       malformed columns, lines, rows          invalid_body
+ |    +-- TooLarge        over a stated limit                     too_large
+ +-- CapacityOverflow     exact sums would leave int64            capacity_overflow
+ +-- CostOverflow         exact sums of costs would leave int64   cost_overflow
+ +-- NoCosts              a question of costs on edges without    no_costs
+ +-- HasVertexCapacities  a question that does not know them      has_vertex_capacities
+ +-- HasLowerBounds       a question that does not keep them      has_lower_bounds
+ +-- Infeasible           more flow is asked for than there is    infeasible
+ +-- InvalidTerminals     no source or sink, a cap that is none   invalid_body
+ |    +-- SourceIsSink    one vertex on both sides                source_is_sink
+ |    +-- UnknownVertex   no vertex of the network                unknown_vertex
+ +-- Unbounded            an infinite path from source to sink    unbounded
+ +-- NotBipartite         an edge within one side                 not_bipartite
+ +-- NotUndirected        a tree of a directed network            not_undirected
+ +-- NotDirected          a lower bound of an undirected edge     not_directed
+ +-- UnknownEdge          an update names no edge of the network  unknown_edge
+ +-- AlreadyExists        a name of what is inserted is taken     already_exists
+ +-- Cancelled            the caller's flag was raised            cancelled
+ +-- TimedOut             the caller's time limit passed          timeout
+ +-- OutOfMemory          needed bytes exceed the budget          out_of_memory
+ +-- UnknownEngine        no engine or preset of that name        unknown_engine
 """
 
 from collections.abc import Sequence

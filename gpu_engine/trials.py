@@ -21,6 +21,7 @@ class Changes:
 
     @classmethod
     def of(cls, changes: Sequence[tuple[EdgeArray, UnitArray]]) -> Self:
+        """From the distinct edge rows and the new capacities of each change."""
         offsets = np.zeros(len(changes) + 1, np.int64)
         np.cumsum([len(rows) for rows, _ in changes], out=offsets[1:])
         nothing = np.empty(0, np.int64)

@@ -121,11 +121,16 @@ def _counted(tail: NDArray[np.integer], head: NDArray[np.integer], first: int, l
 
 
 def check_edge_count(n_edges: int, limits: Limits) -> None:
+    """Raise `TooLarge` for more edges than the limit."""
     if n_edges > limits.max_edges:
         raise TooLarge(f"{n_edges} edges are more than the limit of {limits.max_edges} (max_edges)")
 
 
 def check_vertex_count(n_vertices: int, limits: Limits, hint: str = "") -> None:
+    """Raise `TooLarge` for more vertices than the limit or than 32 bits can number; ``hint`` ends the sentence.
+
+    Raises `InvalidNetwork` for a negative number.
+    """
     limit = min(limits.max_vertices, MAX_VERTICES)
     if n_vertices < 0:
         raise InvalidNetwork(f"n_vertices is negative: {n_vertices}")

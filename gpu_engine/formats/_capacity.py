@@ -46,6 +46,8 @@ BEYOND: Final = f"is too large: the limit is {MAX_TOTAL} units"
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
+    """A column of amounts as they were read."""
+
     units: UnitArray
     """int64[m] in ``10 ** -decimals``; `INFINITE` where the text said ``inf``."""
     decimals: int

@@ -67,6 +67,7 @@ class Metadata:
                 raise InvalidNetwork(f"{told}: say it in that of the first")
 
     def count(self, name: str) -> int | None:
+        """The whole number under this key; None if it is not there. Raises `InvalidNetwork` for anything else."""
         text = self._pairs.get(name.encode())
         if text is None:
             return None
@@ -80,12 +81,14 @@ class Metadata:
         return Rounded(int(rows), Decimal(largest))
 
     def flag(self, name: str) -> bool:
+        """Whether the key says true; False if it is not there. Raises `InvalidNetwork` for anything else."""
         text = self._pairs.get(name.encode(), b"false")
         if text not in (b"true", b"false"):
             raise InvalidNetwork(f"schema metadata {name} must be true or false, not {text[:20]!r}")
         return text == b"true"
 
     def text(self, name: str) -> str | None:
+        """The text under this key; None if it is not there. Raises `InvalidNetwork` for what is not UTF-8."""
         text = self._pairs.get(name.encode())
         if text is None:
             return None

@@ -20,6 +20,7 @@ NO_MEMORY: Final = "NO_MEMORY"
 
 
 def main() -> None:
+    """Read a problem, solve it, write the answer."""
     child.begin("ortools.graph.python.min_cost_flow")
     status, flow = NO_MEMORY, b""
     try:

@@ -147,6 +147,7 @@ def _product(amounts: UnitArray, by: int) -> UnitArray:
 
 
 def overflow(factor: Fraction) -> CapacityOverflow:
+    """The refusal of a factor for which the multiplied amounts do not fit into int64."""
     return CapacityOverflow(
         f"the flow at the factor {factor} takes amounts multiplied by {max(factor.numerator, factor.denominator)}, "
         f"and then they add up to more than {MAX_TOTAL} units: use fewer decimals, or smaller amounts"

@@ -19,6 +19,7 @@ NO_MEMORY: Final = "NO_MEMORY"
 
 
 def main() -> None:
+    """Read a graph, partition it, write the answer."""
     child.begin("pymetis")
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # METIS prints there what it finds odd about a graph

@@ -27,6 +27,7 @@ class Ending:
         self._told.append(what)
 
     def begin(self) -> None:
+        """The process is about to end: tell all who asked to hear of it."""
         self._is_near = True
         for what in self._told:
             what()

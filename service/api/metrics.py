@@ -74,6 +74,7 @@ class Metrics:
             gauge.labels(kind).set_function(partial(getattr, held, "used_bytes"))
 
     def observe(self, scope: Scope, status: int, elapsed_s: float) -> None:
+        """Count one request by its route and status, and its duration."""
         route = getattr(scope.get("route"), "path", "none")
         method = scope["method"] if scope["method"] in METHODS else OTHER  # they are the caller's to invent
         if route == "none":
@@ -99,6 +100,7 @@ class Scrapes:
         self._made_at = float("-inf")
 
     async def text(self, make: Callable[[], Awaitable[bytes]]) -> bytes:
+        """The latest scrape, if it is fresh enough, else what `make` gives."""
         async with self._making:
             if time.monotonic() - self._made_at >= KEPT_S:
                 self._text = await make()

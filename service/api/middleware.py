@@ -48,6 +48,7 @@ class FailingProbes:
         """By path, of `PROBES`: the status that the log knows, and since when."""
 
     def is_news(self, path: str, status: int, agent: str | None) -> bool:
+        """Whether the log gets the answer of a probe with this status."""
         if agent == SUPERVISOR:
             return False
         if status < 400:

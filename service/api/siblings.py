@@ -42,6 +42,7 @@ class Siblings:
             self._keeping = asyncio.create_task(self._keep_on(self._file))
 
     async def close(self) -> None:
+        """Write the figures no more."""
         if self._keeping is not None:
             self._keeping.cancel()
             with suppress(asyncio.CancelledError):

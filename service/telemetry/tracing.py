@@ -40,6 +40,8 @@ class Span(Protocol):
 
 
 class Tracing(Protocol):
+    """What the API and the workers ask of tracing, whether it is on or off."""
+
     def span(
         self, name: str, kind: Literal["server", "consumer"], parent: str | None
     ) -> AbstractContextManager[Span]: ...

@@ -125,7 +125,7 @@ class Courier:
             if hook.disabled is None and hook.id not in self._busy:
                 task = asyncio.create_task(self._serve(hook))
                 self._busy[hook.id] = task
-                task.add_done_callback(lambda _, hook_id=hook.id: self._busy.pop(hook_id, None))  # type: ignore[misc]
+                task.add_done_callback(lambda _, hook_id=hook.id: self._busy.pop(hook_id, None))  # type: ignore[misc]  # a default in a lambda has no type
 
     async def _serve(self, hook: Webhook) -> None:
         """Take what is new of its graphs, and try what is due."""

@@ -63,6 +63,7 @@ def labels(names: Names, rows: Rows, table: str = "") -> Column:
 
 
 def certificate(network: Network, proof: Certificate) -> dict[str, object]:
+    """The certificate of a flow as it is answered, with amounts in the caller's unit."""
     return {
         "valid": proof.valid,
         "complete": proof.complete,
@@ -109,6 +110,7 @@ def flow(network: Network, units: UnitArray, *, zeros: bool, acyclic: bool) -> d
 
 
 def flow_by_edge(network: Network, units: UnitArray, *, zeros: bool) -> dict[str, object]:
+    """The edges that carry flow, or with ``zeros`` all edges, and the amount on each."""
     rows = each(units) if zeros else where(units, lambda some: some)
     if zeros and len(network.deleted):
         rows = listed(network.live(np.arange(network.n_edges)))
@@ -313,6 +315,7 @@ def snapshot(info: SnapshotInfo) -> dict[str, object]:
 
 
 def graph_info(graph: Graph, worker: str, created_at: float) -> GraphInfo:
+    """What the answer of a load says of the graph."""
     network, footprint = graph.network, graph.footprint
     return GraphInfo(
         name=graph.name,

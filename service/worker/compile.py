@@ -38,6 +38,7 @@ LOOK_EVERY_S: Final = 0.1
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
+    """Have the garbage collector look around far less often meanwhile: compiling makes many objects that stay."""
     before = gc.get_threshold()
     gc.set_threshold(*COLLECT_AFTER)
     try:
@@ -71,6 +72,7 @@ class Turn:
         return not waited
 
     def give_back(self) -> None:
+        """Let the next process compile."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -316,6 +316,7 @@ class Graph:
         return states
 
     def remember(self, version: int, applied: Applied) -> None:
+        """Keep what an update under an Idempotency-Key has come to, for a PATCH that is sent again."""
         self.known[applied.key] = KnownKey(version=version, applied=applied)
         while len(self.known) > MAX_KNOWN:
             self.known.popitem(last=False)

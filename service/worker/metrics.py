@@ -108,6 +108,7 @@ class WorkerMetrics:
             self._work.labels(operation, engine).inc(max(0, count))
 
     def ended(self, kind: Kind, status: Status, queue_s: float, run_s: float) -> None:
+        """Count a command that has ended, how long it waited and how long it ran."""
         self._has_news = True
         self._queued.labels(kind.value).observe(max(0.0, queue_s))
         self._commands.labels(kind.value, status.value).observe(max(0.0, run_s))

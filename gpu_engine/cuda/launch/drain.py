@@ -41,6 +41,7 @@ class Carver:
         self._buffer, self._at = buffer, 0
 
     def take(self, count: int, dtype: type[np.generic], width: int = 1) -> Array:
+        """The next ``count`` items of this dtype, in rows of ``width`` of them."""
         size = count * width * np.dtype(dtype).itemsize
         piece = self._buffer[self._at : self._at + size].view(dtype)
         self._at += -(-size // 256) * 256

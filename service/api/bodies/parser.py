@@ -43,6 +43,7 @@ log = structlog.get_logger("headrace.parser")
 
 
 def main() -> None:
+    """Take bodies from the socket until it is closed."""
     leave_out_pandas()
     connection = socket.socket(fileno=int(sys.argv[1]))
     _prepare(parent=int(sys.argv[2]))

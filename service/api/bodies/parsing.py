@@ -204,6 +204,7 @@ class Parser:
             raise ServiceError(answer["code"], answer["detail"], **answer["where"])
 
     async def end(self) -> None:
+        """Kill the process and wait until it has ended."""
         self._process.kill()
         self._connection.close()
         while self._process.poll() is None:  # in no thread: there may be none to be had

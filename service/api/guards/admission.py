@@ -248,6 +248,7 @@ class Admission:
         return ticket
 
     def leave(self, ticket: Ticket) -> None:
+        """Count out a command that has ended, or is not sent after all."""
         ticket.lane.end(ticket)
         key_id = ticket.key_id
         if key_id is not None:

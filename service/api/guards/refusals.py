@@ -64,6 +64,7 @@ class Pace:
         self._held = 0
 
     async def keep(self) -> None:
+        """Wait as long as a refusal is held back now."""
         now = time.monotonic()
         self._next_at = max(self._next_at, now - AT_ONCE / PER_S) + 1 / PER_S
         wait_s = min(self._next_at - now, HELD_S)

@@ -16,6 +16,7 @@ class Corked:
         self._held = b""
 
     def write(self, data: bytes) -> None:
+        """Hold the first bytes, if they are few, and write them with what follows."""
         if self._held and len(data) <= HELD_BYTES:
             self._write(self._held + data)
             return

@@ -81,6 +81,7 @@ class Flow(FlowControl):
     held = False
 
     def hold(self, held: bool) -> None:
+        """Read nothing more from the connection while this is True."""
         self.held = held
         if held:
             self.pause_reading()
@@ -117,7 +118,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._unread_bytes = 0
         self._head_timer, self._write_timer = Timer(self.loop), Timer(self.loop)
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # the server gives it no other kind
         super().connection_made(transport)
         self.flow = Flow(transport)
         # Then pause_writing says that the reader has not taken all. With 0, TLS of uvloop says so even if it has.

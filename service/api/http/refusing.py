@@ -17,6 +17,7 @@ class Refusals:
         self._untold = 0
 
     def tell(self, why: str) -> None:
+        """Log this refusal, or count it for the next line."""
         now = time.monotonic()
         if now - self._told_at < TOLD_EVERY_S:
             self._untold += 1

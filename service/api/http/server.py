@@ -49,6 +49,7 @@ class Server(uvicorn.Server):
 
 
 def main() -> None:
+    """Serve until a signal; exits with a line if the process cannot serve."""
     parser = argparse.ArgumentParser(prog="python -m service.api", description=__doc__)
     parser.add_argument("--fd", type=int, help="descriptor of a listening socket")
     parser.add_argument("--host", default="127.0.0.1", help="without --fd: the address to listen on")

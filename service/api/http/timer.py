@@ -21,6 +21,7 @@ class Timer:
         self._handle = self._loop.call_later(after_s, self._fire, act)
 
     def stop(self) -> None:
+        """Call off what was to be called, if anything was."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None

@@ -91,7 +91,7 @@ class TlsProtocol(asyncio.Protocol):
         self._options = options
         self._handshake: asyncio.Task[None] | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # the server gives it no other kind
         place = self._config.connections.enter(self)
         if place is not None:
             try:

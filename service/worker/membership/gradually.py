@@ -11,6 +11,8 @@ from service.worker.saving import Defer
 
 @dataclass(frozen=True, slots=True)
 class Piece:
+    """Work of one lane, and the seconds that it is expected to take."""
+
     lane: str
     work: Work
     expected_s: float
@@ -41,6 +43,7 @@ class Gradually:
         self._short, self._long = Line(), Line()
 
     def put(self, lane: str, work: Work, expected_s: float) -> None:
+        """Queue the work in its lane, now or once others of its kind have ended."""
         line = self._short if expected_s <= SHORT_S else self._long
         with self._lock:
             line.waiting.append(Piece(lane, work, expected_s))

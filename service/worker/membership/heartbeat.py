@@ -139,6 +139,7 @@ def beat(task: Task, signs: int) -> int:
 
 
 def main() -> int:
+    """Read the task, and renew its lease until the worker ends."""
     line = bytearray()
     while not line.endswith(b"\n"):  # byte by byte: what follows is not to be kept back in a buffer
         byte = os.read(sys.stdin.fileno(), 1)

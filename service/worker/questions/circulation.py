@@ -42,6 +42,7 @@ class Found:
 
     @property
     def nbytes(self) -> int:
+        """Bytes of the arrays."""
         barrier, flow = self.barrier, 0 if self.flow is None else self.flow.nbytes
         shown = 0 if barrier is None else barrier.vertices.nbytes + barrier.edges.nbytes + barrier.bound.nbytes
         return self.bounds.nbytes + flow + shown
