@@ -109,9 +109,9 @@ class Settings(BaseSettings):
     """Scenarios of one question, pairs of one, or terminals of a tree."""
 
     api_processes: int | None = Field(default=None, ge=1, le=64)
-    """That share the port of `headrace serve`; None: one for each four cores, at most eight."""
+    """How many share the port of `headrace serve`; None: one for each four cores, at most eight."""
     workers: int = Field(default=1, ge=1, le=MOST_AT_ONCE)
-    """With `gpus`: workers without a device beside them, none unless this is set."""
+    """With `gpus`: how many workers without a device run beside those with one; none unless this is set."""
     gpus: str = Field(default="", max_length=1000)
     """GPUs that get a worker each: `all`, the first N, or a list such as `0,2`. Empty: workers are bound to none."""
     threads: int = Field(default=2, ge=1, le=MOST_AT_ONCE)

@@ -32,9 +32,9 @@ class CostChange:
     rows: EdgeArray
     cost: UnitArray
     skipped: int = 0
-    """Named edges the network does not have."""
+    """How many of the named edges the network does not have."""
     unchanged: int = 0
-    """Distinct edges that were named and cost as much as before; they are not in `rows`."""
+    """How many distinct edges were named and cost as much as before; they are not in `rows`."""
     rounded: Rounded = UNROUNDED
 
 

@@ -32,9 +32,9 @@ class LowerChange:
     rows: EdgeArray
     lower: UnitArray
     skipped: int = 0
-    """Named edges the network does not have."""
+    """How many of the named edges the network does not have."""
     unchanged: int = 0
-    """Distinct edges that were named and have the same lower bound as before; they are not in `rows`."""
+    """How many distinct edges were named and have the same lower bound as before; they are not in `rows`."""
     rounded: Rounded = UNROUNDED
 
 
@@ -45,7 +45,7 @@ class LowerTable:
         self.network = network
         self.lower = lower
         self._some: tuple[BoolArray, bool] | None = None
-        """Which edges were deleted when it was last looked whether another has a lower bound, and whether."""
+        """The marks of deleted edges for which `some` was worked out last, and what it was."""
 
     @classmethod
     def of(cls, network: Network, edges: EdgeList) -> "Self | None":

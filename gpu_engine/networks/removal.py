@@ -30,7 +30,7 @@ class Removal:
     vertices: VertexArray
     """Distinct and rising."""
     missing: int
-    """Names of no vertex."""
+    """How many of the names belong to no vertex."""
 
     @classmethod
     def of(cls, network: Network, batch: Sequence[Deletion], on_missing: Literal["error", "skip"]) -> "Removal":

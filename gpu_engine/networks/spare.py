@@ -11,8 +11,8 @@ SHARE: Final = 16
 
 
 class Spare:
-    """The room behind one int64 column. The column before and the grown one share the items that both have, so only
-    who writes no more to the one may write to the other; what lies behind is given once."""
+    """The room behind one int64 column. A column and the longer one that it becomes share their items: once one of the
+    two is written to, the other is of no use. Each part of the room is given out once."""
 
     def __init__(self) -> None:
         self._buffer: UnitArray = np.empty(0, np.int64)

@@ -43,9 +43,9 @@ class Change:
     own: UnitArray
     closed: BoolArray
     skipped: int = 0
-    """Named edges the network does not have."""
+    """How many of the named edges the network does not have."""
     unchanged: int = 0
-    """Distinct edges that were named and end up as they were; they are not in `rows`."""
+    """How many distinct edges were named and end up as they were; they are not in `rows`."""
     rounded: Rounded = UNROUNDED
 
     @property
@@ -63,7 +63,7 @@ class Located:
     touched: EdgeArray
     """Distinct rising edge rows of all operations."""
     missing: int
-    """Names of no edge."""
+    """How many of the names belong to no edge."""
 
     def places(self, table: "CapacityTable", place: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """For one operation which of its names are edges, and where in `touched` these edges stand. Raises

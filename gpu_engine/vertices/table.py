@@ -44,9 +44,9 @@ class VertexChange:
     vertices: VertexArray
     capacity: UnitArray
     skipped: int = 0
-    """Named vertices that the network does not have."""
+    """How many of the named vertices the network does not have."""
     unchanged: int = 0
-    """Distinct vertices that were named and end up as they were; they are not in `vertices`."""
+    """How many distinct vertices were named and end up as they were; they are not in `vertices`."""
     rounded: Rounded = UNROUNDED
 
 

@@ -51,9 +51,9 @@ class Plan:
     """Who works out the pairs."""
 
     makers: int
-    """On the host, each on a thread with memory of its own."""
+    """How many makers of rows work on the host, each on a thread with memory of its own."""
     device: int = 0
-    """Bytes of a device that the one maker takes beside that; 0: none."""
+    """Bytes of a device that the maker takes as well, which is the only one then; 0: no device is used."""
 
 
 class Pairs:
