@@ -70,7 +70,13 @@ NEVER_REACHED: Mapping[str, tuple[str, ...]] = {
     "gpu_engine.checks.cut_trees": (*ENGINES, "gpu_engine.pairs"),
     "gpu_engine.checks.global_cuts": (*ENGINES, "gpu_engine.pairs"),
     "gpu_engine.checks.contractions": (*ENGINES, "gpu_engine.pairs"),
-    "gpu_engine.checks.levels": (*ENGINES, "gpu_engine.closures.nested"),
+    "gpu_engine.checks.levels": (*ENGINES, "gpu_engine.closures"),
+    "gpu_engine.checks.domains": (*ENGINES, "gpu_engine.closures"),
+    "gpu_engine.checks.chains": (*ENGINES, "gpu_engine.closures"),
+    "gpu_engine.checks.nested": (*ENGINES, "gpu_engine.parametric"),
+    "gpu_engine.checks.reductions": (*ENGINES, "gpu_engine.pairs"),
+    "gpu_engine.checks.series": (*ENGINES, "gpu_engine.pairs"),
+    "gpu_engine.checks.throughput": (*ENGINES, "gpu_engine.vertices"),
 }
 """Not even through other modules of ours."""
 

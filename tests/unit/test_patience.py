@@ -41,6 +41,15 @@ def test_few_broken_ends_are_repaired_until_their_own_size_is_slow() -> None:
     assert tried(given, 15) == 2
 
 
+def test_where_few_broken_ends_end() -> None:
+    """From there on a size that nobody has tried is held against smaller ones."""
+    given = patience(least=20)
+    for _ in range(100):
+        given.learn(8, 1e6)
+    assert tried(given, 19) == 2 * RETRY_LATE
+    assert tried(given, 20) == 2
+
+
 def test_a_trifle_more_is_borne_where_few_ends_are_broken() -> None:
     given = Patience(least=10, cold_ms=0.5)
     for _ in range(100):
