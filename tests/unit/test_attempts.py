@@ -22,17 +22,23 @@ from tests.unit.test_queue import wait_released
 ADD_1 = PatchArgs(batch=[Operation(op="add", edges=[0], amounts=["1"])])
 
 
-def test_a_command_that_takes_its_worker_down_fails_in_the_end(
-    caller: Caller, start_worker: StartWorker, settings: Settings
-) -> None:
-    """Read by a process of the worker's name that died each time, as its job has noted; the next one is told."""
+def left_by_a_worker(caller: Caller, start_worker: StartWorker, settings: Settings, lease_ms: int) -> tuple[Any, Keys]:
+    """A worker that has loaded g is gone, and a process that does nothing has its name for so long."""
     first = start_worker()
     caller.wait_ready()
     caller.load("g", diamond().edges)
     first.stop()
     client, keys = connect(settings), Keys(settings.redis_prefix)
     wait_released(settings)
-    client.set(keys.lease("w0"), "a process that dies", px=5000)
+    client.set(keys.lease("w0"), "a process that dies", px=lease_ms)
+    return client, keys
+
+
+def test_a_command_that_takes_its_worker_down_fails_in_the_end(
+    caller: Caller, start_worker: StartWorker, settings: Settings
+) -> None:
+    """Read by a process of the worker's name that died each time, as its job has noted; the next one is told."""
+    client, keys = left_by_a_worker(caller, start_worker, settings, 5000)
     jobs = [caller.submit(Kind.MAX_FLOW, "g", MaxFlowArgs()) for _ in range(2)]
     assert client.xreadgroup(GROUP, "w0", {keys.commands("w0"): ">"}, count=10)
     client.hset(keys.job(jobs[0]), "attempts", MAX_ATTEMPTS)
@@ -80,13 +86,7 @@ def test_what_is_tried_again_where_it_stands_is_one_attempt(
     caller: Caller, start_worker: StartWorker, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that died has left it behind; the next one loses its connection three times in the commit."""
-    first = start_worker()
-    caller.wait_ready()
-    caller.load("g", diamond().edges)
-    first.stop()
-    client, keys = connect(settings), Keys(settings.redis_prefix)
-    wait_released(settings)
-    client.set(keys.lease("w0"), "a process that dies", px=5000)
+    client, keys = left_by_a_worker(caller, start_worker, settings, 5000)
     job_id = caller.submit(Kind.PATCH, "g", ADD_1)
     assert client.xreadgroup(GROUP, "w0", {keys.commands("w0"): ">"}, count=10)
     client.delete(keys.lease("w0"))
@@ -110,13 +110,7 @@ def test_what_is_tried_again_where_it_stands_is_one_attempt(
 def test_only_what_a_worker_had_begun_counts_when_it_is_taken_over(
     caller: Caller, start_worker: StartWorker, settings: Settings
 ) -> None:
-    first = start_worker()
-    caller.wait_ready()
-    caller.load("g", diamond().edges)
-    first.stop()
-    client, keys = connect(settings), Keys(settings.redis_prefix)
-    wait_released(settings)
-    client.set(keys.lease("w0"), "a process that dies", px=1500)
+    client, keys = left_by_a_worker(caller, start_worker, settings, 1500)
     jobs = [caller.submit(Kind.MAX_FLOW, "g", MaxFlowArgs()) for _ in range(3)]
     assert client.xreadgroup(GROUP, "w0", {keys.commands("w0"): ">"}, count=1)
     start_worker("w1")
