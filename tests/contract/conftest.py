@@ -17,7 +17,8 @@ from headrace import Client
 from service.api.app import create_app
 from service.settings import Settings
 from tests.contract.fakes import MAX_BODY_BYTES, Api, Fakes
-from tests.shared_services import Services
+from tests.serving import Service
+from tests.shared_services import OFTEN_SAVED, Services
 
 ROOT = Path(__file__).parents[2]
 
@@ -78,9 +79,16 @@ def http(services: Services) -> Iterator[httpx.Client]:
         yield service.http
 
 
+@pytest.fixture(scope="module")
+def service(services: Services) -> Iterator[Service]:
+    """A service that saves graphs often and takes few rows, with no graphs but those of the module."""
+    with services.lent(OFTEN_SAVED) as running:
+        yield running
+
+
 @pytest.fixture
 def sdk(service_url: str) -> Iterator[Client]:
-    """The Python client of that service."""
+    """The Python client of the service that `service_url` starts."""
     with Client(service_url) as client:
         yield client
 

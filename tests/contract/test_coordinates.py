@@ -7,7 +7,6 @@ import math
 import os
 import re
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ from service.cli.connection import REFUSED as REFUSED_STATUS
 from service.cli.main import app
 from tests.graphs import CITY as COSTLY
 from tests.serving import Service, eventually
-from tests.shared_services import OFTEN_SAVED, Services
 
 ROOT = Path(__file__).parents[2]
 PLAIN: dict[str, Any] = {name: column for name, column in COSTLY.items() if not name.startswith("cost")}
@@ -34,12 +32,6 @@ PLAIN["vertex_labels"] = list("suvt")
 CITY = PLAIN | {"x": X, "y": Y}
 G = "/v1/graphs/city"
 MAP = {"Accept": "application/geo+json"}
-
-
-@pytest.fixture(scope="module")
-def service(services: Services) -> Iterator[Service]:
-    with services.lent(OFTEN_SAVED) as running:
-        yield running
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import io
 import json
 import os
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -18,16 +17,9 @@ from service.cli.connection import MISWRITTEN, REFUSED
 from service.cli.main import app
 from tests.contract.test_structure import CITY, columns
 from tests.serving import Service
-from tests.shared_services import OFTEN_SAVED, Services
 
 G = "/v1/graphs/city"
 CUT = {"sources": ["s"], "sinks": ["t"], "fields": ["value", "cut"]}
-
-
-@pytest.fixture(scope="module")
-def service(services: Services) -> Iterator[Service]:
-    with services.lent(OFTEN_SAVED) as running:
-        yield running
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import asyncio
 import math
 import os
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -14,18 +13,11 @@ from headrace import AsyncClient, Client, InvalidInput, NewEdges
 
 from tests.contract.test_vertices import CITY, LIMITED, G, maximum
 from tests.serving import Service
-from tests.shared_services import OFTEN_SAVED, Services
 
 INSERT = [
     {"op": "insert", "vertices": ["w"], "capacity": [1.5]},
     {"op": "insert", "edge_ids": ["f", "g"], "tail": ["s", "w"], "head": ["w", "t"], "capacity": ["inf", 9]},
 ]
-
-
-@pytest.fixture(scope="module")
-def service(services: Services) -> Iterator[Service]:
-    with services.lent(OFTEN_SAVED) as running:
-        yield running
 
 
 @pytest.fixture

@@ -20,7 +20,6 @@ from service.cli.connection import MISWRITTEN
 from service.cli.main import app
 from tests.contract.asking import refusal
 from tests.serving import Service
-from tests.shared_services import OFTEN_SAVED, Services
 
 ROOT = Path(__file__).parents[2]
 SIDE = 12
@@ -36,12 +35,6 @@ GRID: dict[str, Any] = {
     "decimals": 1,
 }
 G = "/v1/graphs/grid"
-
-
-@pytest.fixture(scope="module")
-def service(services: Services) -> Iterator[Service]:
-    with services.lent(OFTEN_SAVED) as running:
-        yield running
 
 
 @pytest.fixture

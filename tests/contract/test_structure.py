@@ -19,16 +19,9 @@ from service.cli.connection import MISWRITTEN, REFUSED
 from service.cli.main import app
 from tests.graphs import CITY as COSTLY
 from tests.serving import Service, eventually
-from tests.shared_services import OFTEN_SAVED, Services
 
 ROOT = Path(__file__).parents[2]
 CITY = {name: column for name, column in COSTLY.items() if not name.startswith("cost")}
-
-
-@pytest.fixture(scope="module")
-def service(services: Services) -> Iterator[Service]:
-    with services.lent(OFTEN_SAVED) as running:
-        yield running
 
 
 @pytest.fixture

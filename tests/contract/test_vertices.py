@@ -6,7 +6,6 @@ import math
 import os
 import re
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +20,11 @@ from typer.testing import CliRunner
 from service.cli.main import app
 from tests.graphs import CITY as COSTLY
 from tests.serving import Service
-from tests.shared_services import OFTEN_SAVED, Services
 
 ROOT = Path(__file__).parents[2]
 CITY: dict[str, Any] = {name: column for name, column in COSTLY.items() if not name.startswith("cost")}
 LIMITED = CITY | {"vertices": ["u", "v"], "vertex_capacity": [5, "inf"]}
 G = "/v1/graphs/city"
-
-
-@pytest.fixture(scope="module")
-def service(services: Services) -> Iterator[Service]:
-    with services.lent(OFTEN_SAVED) as running:
-        yield running
 
 
 @pytest.fixture
