@@ -91,7 +91,7 @@ class SolveReport:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A minimum cut. ``source_side`` bool[n] holds the sources but those used up to their caps, and no uncapped sink.
+    """A minimum cut. ``source_side`` bool[n] holds all sources but those whose whole cap is used, and no uncapped sink.
 
     Of several it is the one nearest the sources or the one nearest the sinks, as asked, the same whatever was solved
     before: its source side is the intersection, or the union, of those of all minimum cuts.

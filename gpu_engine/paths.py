@@ -32,9 +32,9 @@ class Paths:
     edges: EdgeArray
     """Rows, each path from its source to its sink."""
     count: int
-    """Of all paths the flow consists of: not more than edges carry it."""
+    """How many paths the flow consists of in all, which are not more than the edges that carry it."""
     rest: int
-    """What the paths that are not among these carry, in units."""
+    """What all other paths carry together, in units."""
 
 
 def decompose(

@@ -27,7 +27,7 @@ class Marks:
     """bool[n], or bool[0] where no item has ever gone."""
     n_gone: int = 0
     state: object = field(default_factory=object)
-    """Another object after each change; new items at the end are none."""
+    """Another object after each change; that items are added at the end is no change."""
     steps: tuple[tuple[object, EdgeArray], ...] = ()
     """The latest changes, the last one at the end: the state before it, and the items it touched, rising."""
 

@@ -222,16 +222,6 @@ def leave(buckets: Buckets, books: Books, gains: Gains, p: int, vertices: Vertex
 
 
 @njit(cache=True, nogil=True)
-def weights_of(part: VertexArray, weight: UnitArray, k: int) -> UnitArray:
-    """int64[k + 1]: what the vertices of each part weigh."""
-    total = np.zeros(k + 1, np.int64)
-    for v in range(len(part)):
-        if part[v] >= 0:
-            total[part[v]] += weight[v]
-    return total
-
-
-@njit(cache=True, nogil=True)
 def fill_up(books: Books, vertices: VertexArray) -> None:
     """Give each vertex to the part that is the lightest by then; the cut is not counted. O(k) for each."""
     k = len(books.part_weight) - 1
