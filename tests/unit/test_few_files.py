@@ -1,12 +1,13 @@
-"""A machine that allows too few open files is told of before anything is started."""
+"""A process may open as many files as the machine allows; too few are told of before anything is started."""
 
+import resource
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from service.open_files import FEWEST
+from service.open_files import ENOUGH, FEWEST
 
 
 @pytest.mark.parametrize("words", ["serve --port 0", "worker --redis-url redis://127.0.0.1:1/0 --name w"])
@@ -28,3 +29,21 @@ def test_nor_does_a_process_start_that_is_started_by_itself(words: str) -> None:
     done = subprocess.run(["bash", "-c", shell], env=environment, capture_output=True, text=True, timeout=120)
     told = f"headrace: a process may have {FEWEST - 1} files open here, and {FEWEST} are needed: see ulimit -n\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", told)
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "after"),
+    [(256, 4096, 4096), (4096, 4096, 4096), (1024, 100_000, ENOUGH), (70_000, 100_000, 70_000)],
+)
+def test_a_process_may_open_as_many_files_as_the_machine_allows(soft: int, hard: int, after: int) -> None:
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if allowed != resource.RLIM_INFINITY and allowed < hard:
+        pytest.skip(f"this machine allows {allowed} files")
+    program = f"""
+from resource import RLIMIT_NOFILE, getrlimit, setrlimit
+from service.open_files import raise_limit
+setrlimit(RLIMIT_NOFILE, ({soft}, {hard}))
+print(raise_limit(), *getrlimit(RLIMIT_NOFILE))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == [str(after), str(after), str(hard)]

@@ -131,6 +131,11 @@ def test_arrays_and_sparse_matrices(matrix: Any) -> None:
     assert edges.capacity.tolist() == [3, 4, 5]
 
 
+def test_fractions_of_arrays_are_kept_exactly() -> None:
+    edges = from_matrix(np.array([[0, 1.5], [0.25, 0]]))
+    assert (edges.capacity.tolist(), edges.decimals) == ([150, 25], 2)
+
+
 def test_npy() -> None:
     buffer = io.BytesIO()
     np.save(buffer, np.asfortranarray(DENSE))
