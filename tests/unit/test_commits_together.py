@@ -11,9 +11,12 @@ from service.protocol import CapacitiesArgs, Kind, MaxFlowArgs, Operation, Patch
 from service.store.jobs.outcomes import CANCELLED
 from service.store.jobs.reading import Jobs
 from service.store.log import Log
+from service.store.written import Restarted, Written
 from service.worker.committing import UNWRITTEN_S, Updates
 from service.worker.graph import Graph
+from service.worker.graphs import Graphs
 from service.worker.process import Worker
+from service.worker.running.endings import Endings
 from tests.graphs import diamond
 from tests.service_fixtures import PATIENCE_S, Caller, StartWorker, result
 from tests.serving import eventually
@@ -188,6 +191,26 @@ def test_watches_are_told_of_each_version(caller: Caller, worker: Worker) -> Non
     replies = at_once(caller, worker, [setting(*change) for change in CHANGES])
     assert [result(reply)["version"] for reply in replies] == [2, 3, 4, 5, 6]
     assert shared(worker) == 0
+
+
+def test_a_question_at_a_version_that_was_lost_is_asked_again(
+    caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its job has changed since it was looked at, or the connection broke; and Redis is another run of the server."""
+    caller.set("g", *CHANGES[0])
+    asked = count_calls(monkeypatch, Graphs, "handle")
+    wait, waits = Written.wait, list[str]()
+
+    def restarted(self: Written, run: str) -> None:
+        waits.append(run)
+        if len(waits) == 1:
+            raise Restarted("it was started again")
+        wait(self, run)
+
+    monkeypatch.setattr(Written, "wait", restarted)
+    monkeypatch.setattr(Endings, "_succeed_as_seen", lambda *_: False)
+    assert caller.value("g", sources=[0], sinks=[3]) == VALUES[0]
+    assert (len(asked), len(waits)) == (2, 2)
 
 
 def commits(pipe: Any) -> bool:

@@ -14,6 +14,7 @@ from service.store.jobs.record import Result
 from service.store.jobs.transitions import GROUP
 from service.store.keys import Keys
 from service.store.watched import watched
+from service.store.written import Written
 from service.worker.running import endings
 from service.worker.running.endings import Endings
 from service.worker.running.task import Task, parse_command
@@ -43,7 +44,7 @@ def task(client: Any, keys: Keys) -> Task:
 
 def test_a_command_is_handed_on_whole(client: Any, keys: Keys, settings: Settings, task: Task) -> None:
     client.set(keys.outcome("job"), CANCELLED)
-    Endings(client, keys, "w0", settings).forward(task, "w1")
+    Endings(client, keys, "w0", settings, Written(client, keys)).forward(task, "w1")
     ((_, fields),) = client.xrange(keys.commands("w1"))
     assert parse_command(fields) == task.command
     assert client.get(keys.outcome("job")) == CANCELLED
@@ -69,14 +70,14 @@ def test_the_first_answer_stays(
     def take_over(*arguments: Any) -> list[Any]:
         answers = watched(*arguments)
         monkeypatch.undo()
-        Endings(client, keys, "w1", settings).succeed(other, FIRST)
+        Endings(client, keys, "w1", settings, Written(client, keys)).succeed(other, FIRST)
         return answers
 
     if when == "before it looks":
-        Endings(client, keys, "w1", settings).succeed(other, FIRST)
+        Endings(client, keys, "w1", settings, Written(client, keys)).succeed(other, FIRST)
     else:
         monkeypatch.setattr(endings, "watched", take_over)
-    Endings(client, keys, "w0", settings).succeed(task, SECOND)
+    Endings(client, keys, "w0", settings, Written(client, keys)).succeed(task, SECOND)
     assert (task.ended, other.ended) == (True, True)
     assert client.hget(keys.job("job"), "result") == FIRST.text
     assert client.xlen(keys.replies("api")) == 1
@@ -86,7 +87,7 @@ def test_the_first_answer_stays(
 def test_a_job_that_redis_lost_is_not_answered(client: Any, keys: Keys, settings: Settings, task: Task) -> None:
     """Its caller is told to send it again."""
     client.delete(keys.job("job"))
-    Endings(client, keys, "w0", settings).succeed(task, FIRST)
+    Endings(client, keys, "w0", settings, Written(client, keys)).succeed(task, FIRST)
     assert task.ended
     assert not client.exists(keys.job("job"))
     assert client.xlen(keys.replies("api")) == client.xlen(keys.commands("w0")) == 0
@@ -102,7 +103,7 @@ def test_a_job_that_changes_meanwhile_is_answered(
         return answers
 
     monkeypatch.setattr(endings, "watched", handed_on)
-    Endings(client, keys, "w0", settings).succeed(task, FIRST)
+    Endings(client, keys, "w0", settings, Written(client, keys)).succeed(task, FIRST)
     assert client.hget(keys.job("job"), "status") == b"succeeded"
 
 
@@ -127,10 +128,10 @@ def test_what_another_worker_ends_meanwhile_is_left_alone(
     with monkeypatch.context() as pausing:
         pausing.setattr(endings, "watched", paused)
         with pytest.raises(redis.WatchError):
-            Endings(client, keys, "w0", settings).refuse(task, AWAY_NOW)
+            Endings(client, keys, "w0", settings, Written(client, keys)).refuse(task, AWAY_NOW)
     assert not task.ended
     before = client.get(name)
-    Endings(client, keys, "w0", settings).refuse(task, AWAY_NOW)  # as the consumer does then
+    Endings(client, keys, "w0", settings, Written(client, keys)).refuse(task, AWAY_NOW)  # as the consumer does then
     assert task.ended
     assert client.get(name) == before
     assert client.hget(keys.job("job"), "reply") == b"of the other worker"
@@ -152,7 +153,7 @@ def test_a_key_that_changes_hands_meanwhile_is_left_alone(
     with monkeypatch.context() as pausing:
         pausing.setattr(endings, "watched", paused)
         with pytest.raises(redis.WatchError):
-            Endings(client, keys, "w0", settings).refuse(task, AWAY_NOW)
+            Endings(client, keys, "w0", settings, Written(client, keys)).refuse(task, AWAY_NOW)
     assert client.get(name) == later
 
 
@@ -163,7 +164,7 @@ def test_a_refusal_touches_its_own_key_only(
 ) -> None:
     name, owner = keys.idempotency("g", "key"), "job" if own else "a later one"
     client.set(name, json.dumps({"job": owner, "digest": "digest"}))
-    Endings(client, keys, "w0", settings).refuse(task, Problem(code=code, detail="no"))
+    Endings(client, keys, "w0", settings, Written(client, keys)).refuse(task, Problem(code=code, detail="no"))
     assert client.hget(keys.job("job"), "status") == b"failed"
     if not own:
         assert client.ttl(name) == -1

@@ -28,6 +28,7 @@ from service.protocol import (
 from service.settings import Settings
 from service.store.jobs.record import Result, read_reply
 from service.store.keys import Keys
+from service.store.written import Written
 from service.worker.running import drafts
 from service.worker.running.endings import Endings
 from service.worker.running.task import Task
@@ -93,7 +94,7 @@ def test_api_processes_of_the_release_before_can_read_the_reply(
     """They know these members and no others. What is said of the result stands beside them, in the job as well."""
     said = Envelope(version=2, replaced=True)
     client.hset(keys.job("job"), "status", "running")
-    Endings(client, keys, "w0", settings).succeed(task, Result(b"{}", envelope=said))
+    Endings(client, keys, "w0", settings, Written(client, keys)).succeed(task, Result(b"{}", envelope=said))
     ((_, sent),) = client.xrange(keys.replies("api"))
     kept = client.hgetall(keys.job("job"))
     for fields in (sent, kept):
@@ -154,7 +155,9 @@ def test_a_commit_that_is_answered_again_says_it_too(client: Any, keys: Keys, se
     """The outcome of a command is its result alone: it may be a worker of the release before that finds it."""
     client.hset(keys.job("job"), "status", "running")
     client.set(keys.outcome("job"), '{"version":2,"replaced":true}')
-    Endings(client, keys, "w0", settings).refuse(task, Problem(code="engine_error", detail="it failed here"))
+    Endings(client, keys, "w0", settings, Written(client, keys)).refuse(
+        task, Problem(code="engine_error", detail="it failed here")
+    )
     kept = client.hgetall(keys.job("job"))
     assert Envelope.model_validate_json(kept[b"envelope"]) == Envelope(version=2, replaced=True)
 
@@ -173,7 +176,7 @@ def test_a_file_is_told_to_api_processes_of_the_release_before(
     file = b"PK\x03\x04\xff"
     result = Result(file, envelope=said) if blob is None else Result(blob=blob, blob_bytes=70, envelope=said)
     client.hset(keys.job("job"), "status", "running")
-    Endings(client, keys, "w0", settings).succeed(task, result)
+    Endings(client, keys, "w0", settings, Written(client, keys)).succeed(task, result)
     ((_, sent),) = client.xrange(keys.replies("api"))
     told = {"version": 2, "media_type": NPZ_TYPE, "bytes": 5 if blob is None else 70}
     for fields in (sent, client.hgetall(keys.job("job"))):

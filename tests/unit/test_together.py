@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from service.store.jobs.outcomes import CANCELLED
 from service.store.jobs.record import Result
 from service.store.jobs.transitions import GROUP, Queued, enqueue
 from service.store.keys import Keys
+from service.store.written import Written
 from service.telemetry.tracing import NoTracing
 from service.worker.metrics import WorkerMetrics
 from service.worker.running.costs import Costs
@@ -51,8 +53,10 @@ def together(
 
     def make(handler: Handler) -> Together:
         observer = Observer(WorkerMetrics(), NoTracing(), Costs(), access_log=False)
-        looks, endings = Looks(client, keys, lambda graph: None), Endings(client, keys, "w0", settings)
-        made = Together(looks, endings, observer, handler, lambda tasks: [], lambda command: 0.0)
+        written = Written(client, keys)
+        looks = Looks(client, keys, written, lambda graph: None)
+        endings = Endings(client, keys, "w0", settings, written)
+        made = Together(looks, endings, observer, handler, lambda tasks: nullcontext(None), lambda command: 0.0)
         for task in tasks:
             made.add(task)
         return made

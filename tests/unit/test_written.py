@@ -305,7 +305,9 @@ def test_an_answer_given_in_place_of_a_refusal_waits_as_well(
 
     monkeypatch.setattr(Written, "_ask", told)
     task = Task(b"1-0", command, redelivered=False)
-    Endings(client, keys, "w0", settings).refuse(task, Problem(code="engine_error", detail="it failed here"))
+    Endings(client, keys, "w0", settings, Written(client, keys)).refuse(
+        task, Problem(code="engine_error", detail="it failed here")
+    )
     assert len(asked) == 4  # the first is which run it is
     ((_, reply),) = client.xrange(keys.replies("api"))  # type: ignore[misc,union-attr]
     assert reply[b"result"] == b'{"version":2}'

@@ -73,7 +73,8 @@ class Consumer:
         self._redis: Any = client
         self._keys = keys
         self._worker = worker
-        self._endings = Endings(client, keys, worker, settings, may_be_lost)
+        written = Written(client, keys)
+        self._endings = Endings(client, keys, worker, settings, written, may_be_lost)
         self._progress = Progress(client, keys, settings)
         self._costs = costs or Costs()
         self._observer = Observer(metrics or WorkerMetrics(), tracing or NoTracing(), self._costs, settings.access_log)
@@ -87,8 +88,8 @@ class Consumer:
         self._stopping = threading.Event()
         self._control = ControlStream(client, keys, worker, self._cancel, on_restore, on_prepare)
         self._on_arrival = on_arrival
-        looks = Looks(client, keys, graph_id)
-        self._tries = Tries(looks, self._endings, Written(client, keys), handler, self._stopping)
+        looks = Looks(client, keys, written, graph_id)
+        self._tries = Tries(looks, self._endings, written, handler, self._stopping)
         answering = handler, updating, self._costs.expected_s
         self._together = Together(looks, self._endings, self._observer, *answering)
         self._inherits = True

@@ -35,6 +35,7 @@ class Endings:
         keys: Keys,
         worker: str,
         settings: Settings,
+        written: Written,
         may_be_lost: Callable[[str], bool] = lambda graph: False,
     ) -> None:
         """`may_be_lost` says whether Redis may lose the version that a graph is at: whoever is told of that version
@@ -45,7 +46,7 @@ class Endings:
         self._settings = settings
         self._may_be_lost = may_be_lost
         self._registry = Registry(client, keys)
-        self._written = Written(client, keys)
+        self._written = written
 
     def succeed(self, task: Task, result: Result) -> None:
         """End a command with its result, unless it is over: another worker, which took this one for dead, has answered.
@@ -118,6 +119,9 @@ class Endings:
         return True
 
     def _succeed(self, task: Task, result: Result) -> None:
+        """Raises `Restarted` as well: the version that was asked about may have been lost since it was looked at."""
+        if task.look is not None and task.rest is None and self._may_be_lost(task.command.graph):
+            self._written.wait(task.look.run)
         with self._redis.pipeline() as pipe:
             for tries_left in reversed(range(TRIES)):
                 try:

@@ -11,17 +11,21 @@ from service.store.jobs.outcomes import outcome_key
 from service.store.jobs.transitions import before_try, count_attempt
 from service.store.keys import Keys
 from service.store.watched import watched
+from service.store.written import Written
 from service.worker.running.task import Look, Task
 
 
 class Looks:
     """Looks at the commands of one worker. Raises RedisError."""
 
-    def __init__(self, client: redis.Redis, keys: Keys, graph_id: Callable[[str], str | None]) -> None:
+    def __init__(
+        self, client: redis.Redis, keys: Keys, written: Written, graph_id: Callable[[str], str | None]
+    ) -> None:
         """`graph_id` says which graph of a name is in memory."""
         self._redis: Any = client
         self._keys = keys
         self._graph_id = graph_id
+        self._written = written
 
     def look(self, task: Task) -> tuple[bytes | None, bytes | None]:
         """The outcome and the status of the command, for `refuse_decided`; all else is left in the task.
@@ -38,7 +42,8 @@ class Looks:
         """
         graph, pipe = tasks[0].command.graph, self._redis.pipeline()
         guess = self._graph_id(graph) if tasks[0].rest is None else None
-        looks = [Look(pipe, found=None, is_followed=True) for _ in tasks]
+        run = self._written.run()
+        looks = [Look(pipe, found=None, is_followed=True, run=run) for _ in tasks]
         for task, look in zip(tasks, looks, strict=True):
             task.look = look
         names, reads = before_try(self._keys, [task.command.id for task in tasks])

@@ -42,6 +42,8 @@ class Look:
     """What the name of the graph stood for; None: that was not read, or is not what is in memory."""
     is_followed: bool
     """Whether there is a stream of the job's events."""
+    run: str
+    """The run of Redis that answered, or one before it: see `service.store.written`."""
 
 
 @dataclass(eq=False, slots=True)
