@@ -146,9 +146,8 @@ class Graph:
     def noteworthy(self) -> list[Noted]:
         """The flow states it has, or had before it was restored, the most recently used last."""
         missing = [noted for noted in self.to_reopen if noted.terminals.key not in self.states]
-        return [*missing, *(Noted(state.kind, state.terminals) for state in list(self.states.values()))][
-            -self.most_states :
-        ]
+        there = [Noted(state.kind, state.terminals) for state in list(self.states.values())]
+        return (missing + there)[-self.most_states :]
 
     @property
     def most_states(self) -> int:
