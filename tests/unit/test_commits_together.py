@@ -198,7 +198,7 @@ def test_a_question_at_a_version_that_was_lost_is_asked_again(
 ) -> None:
     """Its job has changed since it was looked at, or the connection broke; and Redis is another run of the server."""
     caller.set("g", *CHANGES[0])
-    asked = count_calls(monkeypatch, Graphs, "handle")
+    asked = count_calls(monkeypatch, Graphs, "_run")
     wait, waits = Written.wait, list[str]()
 
     def restarted(self: Written, run: str) -> None:
