@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import count
 from pathlib import Path
 
 import httpx
@@ -45,12 +46,15 @@ TELLING = ("sock", "headrace:", "connect", "Error", "errno", "Command #", "pipel
 
 
 def test_a_redis_that_has_gone_is_not_described(tmp_path: Path) -> None:
-    """On any route. The keys were read just before, so that requests get further than to them."""
-    settings = Settings(data_dir=tmp_path, redis_url=None)
+    """On any route, each of a graph of its own: the line before one graph is cut where nothing goes on. The keys were
+    read just before, so that requests get further than to them."""
+    settings, number = Settings(data_dir=tmp_path, redis_url=None), count()
 
     def ask(route: tuple[str, str]) -> httpx.Response:
         method, path = route
-        address = url + path.format(name="g", job_id="j", version=1, watch="w", webhook="w", delivery="d", worker="w0")
+        address = url + path.format(
+            name=f"g{next(number)}", job_id="j", version=1, watch="w", webhook="w", delivery="d", worker="w0"
+        )
         body = None if method in ("GET", "DELETE") else BODIES.get(path.rpartition("/")[2])
         return httpx.request(method, address, json=body, trust_env=False, timeout=60)
 
