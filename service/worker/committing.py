@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Final
 
 import redis
@@ -17,8 +16,8 @@ from service.worker.metrics import WorkerMetrics
 from service.worker.saving import Saver
 
 UNWRITTEN_S: Final = 10.0
-"""Redis holds back acknowledged writes for two seconds at most, while an earlier fsync of its file is running, and is
-waited for no longer than this."""
+"""For so long after a commit answers are marked as what Redis may still lose. It holds acknowledged writes back for two
+seconds at most, while an earlier fsync of its file is running."""
 
 
 class Committer:
@@ -54,8 +53,7 @@ class Committer:
         self._saver.save_soon(graph)
 
     def _announcing(self, graph: Graph) -> Also:
-        announce = partial(self._feeds.announce, name=graph.name, graph_id=graph.graph_id)
-        return lambda pipe, version: announce(pipe, version=version)
+        return lambda pipe, version: self._feeds.announce(pipe, graph.name, graph.graph_id, version)
 
 
 class Updates:

@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -195,7 +196,7 @@ def test_a_redis_that_reads_a_large_file_is_said_to_do_so(tmp_path: Path) -> Non
             return told == "Redis reads its files and does not answer yet"
 
         for path in ("/readyz", "/status"):
-            eventually(lambda path=path: says_so(path))  # type: ignore[misc]  # a machine may be busy for a moment
+            eventually(partial(says_so, path))  # a machine may be busy for a moment
 
 
 @contextmanager

@@ -154,6 +154,9 @@ def test_who_asks_behind_it_waits_for_the_file_as_well(
     before = len(settled)
     caller.value("h", sources=[0], sinks=[3])
     assert len(settled) == before
+    worker.graphs.residents.drop("h")  # and whoever reads it back does not know when it was committed
+    caller.value("h", sources=[0], sinks=[3])
+    assert len(settled) > before
 
 
 def test_one_that_is_refused_takes_no_other_with_it(caller: Caller, worker: Worker) -> None:

@@ -131,6 +131,15 @@ def test_an_update_that_redis_lost_with_its_command_fails(
     assert "send it again" in str(reply.problem.detail)
 
 
+def test_a_key_of_another_kind_keeps_no_other_job_from_being_told(caller: Caller, client: Any, keys: Keys) -> None:
+    """Somebody has written over the record of a job; the others are read in the same round trip."""
+    client.set(keys.job("junk"), "junk")
+    client.hset(keys.job("done"), mapping={"status": "succeeded"})
+    jobs = Jobs(caller.dispatcher.client, keys)
+    assert caller.run(jobs.settled(["done", "junk", "gone"])) == [b"succeeded", None, None]
+    assert caller.run(jobs.rows(["done", "junk", "gone"])) == [{b"status": b"succeeded"}, {}, {}]
+
+
 def test_who_follows_a_job_that_was_lost_is_told_so(
     caller: Caller, worker: Worker, client: Any, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:

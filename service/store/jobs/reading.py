@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+import redis
 import redis.asyncio
 
 from service.protocol import Reply
+from service.store.connection import is_of_wrong_type
 from service.store.jobs.idempotency import key_name
 from service.store.jobs.outcomes import CANCELLED, UNFINISHED_TTL_S, is_over
 from service.store.jobs.record import (
@@ -22,7 +24,7 @@ from service.store.jobs.record import (
     worker_of,
 )
 from service.store.keys import Keys
-from service.store.unreadable import reading
+from service.store.unreadable import each, reading
 from service.store.written import AsyncWritten, Restarted
 
 CANCELS_KEPT: Final = 1000
@@ -66,20 +68,29 @@ class Jobs:
             return read_reply(row) if has_reply(row) else read_draft(row)
 
     async def rows(self, job_ids: Sequence[str]) -> list[Row]:
-        """The hashes of jobs, empty for one that is not there. One round trip, or two if an end may have been lost."""
+        """The hashes of jobs, empty for one that is not there, or whose key is of another kind. One round trip, or two
+        if an end may have been lost."""
+        keys = [*map(self._keys.job, job_ids)]
         async with self._redis.pipeline(transaction=False) as pipe:
-            for job_id in job_ids:
-                pipe.hgetall(self._keys.job(job_id))
-            rows: list[Row] = await pipe.execute()
+            for key in keys:
+                pipe.hgetall(key)
+            rows: list[Row] = [row or {} for row in each(await pipe.execute(raise_on_error=False), keys)]
         if any(map(is_unwritten, rows)):
-            rows = await self._written.settled(*(("HGETALL", self._keys.job(job_id)) for job_id in job_ids))
+            rows = await self._written.settled(*(("HGETALL", key) for key in keys))
         return rows
 
     async def settled(self, job_ids: Sequence[str]) -> list[bytes | None]:
         """The status of each job, once it cannot be lost any more with the process of Redis; None for one that has
-        been. One round trip."""
+        been, or whose key is of another kind by now. One round trip."""
         reads = (("HGET", self._keys.job(job_id), "status") for job_id in job_ids)
-        statuses: list[bytes | None] = await self._written.settled(*reads)
+        try:
+            statuses: list[bytes | None] = await self._written.settled(*reads)
+        except redis.ResponseError as error:
+            if not is_of_wrong_type(error):
+                raise
+            if len(job_ids) == 1:
+                return [None]
+            return [status for job_id in job_ids for status in await self.settled([job_id])]
         return statuses
 
     async def exists(self, job_id: str) -> bool:

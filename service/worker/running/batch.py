@@ -6,8 +6,11 @@ from service.store.jobs.record import Result
 
 
 class Batch(Protocol):
-    """What is to be committed. Whoever has it commits it in one of two ways, or lets the error go on that prevents it:
-    then the copy in memory is dropped, since it has changes that the log has not, or may not have."""
+    """What is to be committed, either by `queue` and `arrived` or by `commit`.
+
+    An error that prevents it has to be passed on: then the copy in memory is dropped, since it has changes that the log
+    does not have, or may not have.
+    """
 
     @property
     def results(self) -> list[Result]:
