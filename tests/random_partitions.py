@@ -91,18 +91,24 @@ def check(network: Network, found: KeptPartition, weight: UnitArray) -> None:
 
 
 def through_any_changes(opened: Opened, seeds: range, look: Callable[[Any], bool] = lambda found: True) -> None:
-    """The limit is kept after each; ``look`` is another thing that holds then."""
+    """The limit is kept after each, and what has moved are vertices that were there and are; ``look`` is another thing
+    that holds then."""
     ways: set[Way] = set()
     for seed in seeds:
         rng = np.random.default_rng(seed)
         network, k = random_network(rng), int(rng.integers(1, 7))
         epsilon = Fraction(int(rng.integers(0, 3)), 20)
-        found = opened(Question(k, epsilon, "one" if seed % 2 else "capacity", seed))
+        found, before = opened(Question(k, epsilon, "one" if seed % 2 else "capacity", seed)), list[int]()
         for _ in range(STEPS):
             weight = np.ones(network.n_vertices, np.int64)
             given = None if rng.random() < 0.7 else weight
-            ways.add(found.bring(network, given, Control(), unlimited).way)
+            report, last = found.bring(network, given, Control(), unlimited), before
+            ways.add(report.way)
             check(network, found, weight)
+            before = found.part.tolist()
+            both = zip(last, before[: len(last)], strict=True)
+            moved = sum(old != new for old, new in both if NOWHERE not in (old, new))
+            assert report.moved == (moved if report.way is Way.INCREMENTAL else 0), f"seed {seed}"
             assert found.part_weight.max() <= found.limit, f"seed {seed}"
             assert look(found), f"seed {seed}"
             network = changed(network.fork(), rng)

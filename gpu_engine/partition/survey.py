@@ -217,8 +217,8 @@ def touched_vertices(part: VertexArray, tail: VertexArray, head: VertexArray, co
 
 @njit(cache=True, nogil=True)
 def n_moved(before: VertexArray, now: VertexArray) -> int:
-    """How many vertices have another part now, or none, that had one before."""
+    """How many vertices had a part before and have another one now; those that were deleted have none."""
     count = 0
     for v in range(len(before)):
-        count += before[v] != now[v] and before[v] != NOWHERE
+        count += before[v] != now[v] and before[v] != NOWHERE and now[v] != NOWHERE
     return count

@@ -109,7 +109,8 @@ def test_vertices_are_touched_once_and_counted_if_they_had_a_part() -> None:
     part = np.array([0, 1, NOWHERE, 2], np.int32)
     tail, head, come = (np.array(column, np.int32) for column in ([0, 2], [3, 0], [3]))
     assert sorted(touched_vertices(part, tail, head, come).tolist()) == [0, 3]
-    assert n_moved(np.array([0, 0, NOWHERE], np.int32), part) == 1
+    assert n_moved(np.array([0, 0, NOWHERE, NOWHERE], np.int32), part) == 1
+    assert n_moved(np.array([2, 1, 0, 2], np.int32), part) == 1  # the third was deleted, which is no move
 
 
 def test_any_change_of_a_column_is_found() -> None:

@@ -241,7 +241,7 @@ class CudaResidentPartition:
 
     def _read(self) -> int:
         """Have what a refinement has come to; returns how many vertices had a part at the last answer, and have another
-        one or none now. Waits."""
+        one now. Waits."""
         held = self._held
         assert held is not None
         n, books = held.graph.n, held.books

@@ -134,10 +134,10 @@ extern "C" __global__ void weigh_parts(int n, const int* part, const Units* vert
         if (table[p]) add(part_weight + p, table[p]);
 }
 
-// How many vertices had a part before and have another one now, or none.
+// How many vertices had a part before and have another one now; those that were deleted have none.
 extern "C" __global__ void count_moved(int n, const int* before, const int* part, Units* moved) {
     int found = 0;
     for (int v = blockIdx.x * blockDim.x + threadIdx.x; v < n; v += gridDim.x * blockDim.x)
-        found += before[v] >= 0 && before[v] != part[v];
+        found += before[v] >= 0 && part[v] >= 0 && before[v] != part[v];
     if (found) add(moved, found);
 }
