@@ -7,7 +7,17 @@ from typing import Any
 import pytest
 import redis
 
-from service.protocol import CapacitiesArgs, Kind, MaxFlowArgs, Operation, PatchArgs, Reply, Status, WatchArgs
+from service.protocol import (
+    CapacitiesArgs,
+    Kind,
+    MaxFlowArgs,
+    Operation,
+    PairsArgs,
+    PatchArgs,
+    Reply,
+    Status,
+    WatchArgs,
+)
 from service.store.jobs.outcomes import CANCELLED
 from service.store.jobs.reading import Jobs
 from service.store.log import Log
@@ -214,6 +224,32 @@ def test_a_question_at_a_version_that_was_lost_is_asked_again(
     monkeypatch.setattr(Endings, "_succeed_as_seen", lambda *_: False)
     assert caller.value("g", sources=[0], sinks=[3]) == VALUES[0]
     assert (len(asked), len(waits)) == (2, 2)
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_a_long_question_leaves_its_lane_at_a_version_that_stays(
+    caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch, lost: bool
+) -> None:
+    """It may be at work when Redis comes back without the version, and another one has taken its number."""
+    caller.set("g", *CHANGES[0])
+    asked = count_calls(monkeypatch, Graphs, "_run")
+    wait, waits = Written.wait, list[str]()
+
+    def restarted(self: Written, run: str) -> None:
+        waits.append(run)
+        if lost and len(waits) == 1:
+            raise Restarted("it was started again")
+        wait(self, run)
+
+    monkeypatch.setattr(Written, "wait", restarted)
+    found = caller.ask(Kind.PAIRS, "g", PairsArgs(source=[0], sink=[3], most=1))
+    assert [row["value"] for row in found["answers"]] == [VALUES[0]]
+    assert (len(asked), len(waits)) == (1 + lost, 1 + lost)
+    graph = worker.graphs.residents.get("g")
+    assert graph is not None
+    graph.unwritten_at -= 2 * UNWRITTEN_S
+    caller.ask(Kind.PAIRS, "g", PairsArgs(source=[0], sink=[3], most=1))
+    assert len(waits) == 1 + lost
 
 
 def commits(pipe: Any) -> bool:

@@ -118,10 +118,17 @@ class Endings:
             task.ended, task.status = True, Status.SUCCEEDED
         return True
 
-    def _succeed(self, task: Task, result: Result) -> None:
-        """Raises `Restarted` as well: the version that was asked about may have been lost since it was looked at."""
+    def keep(self, task: Task) -> None:
+        """Wait until Redis cannot lose the version that the command was done at, if it may, in this try of it.
+
+        Raises `Restarted`: it may have been lost since the try began. Cost: one round trip, if any.
+        """
         if task.look is not None and task.rest is None and self._may_be_lost(task.command.graph):
             self._written.wait(task.look.run)
+
+    def _succeed(self, task: Task, result: Result) -> None:
+        """Raises `Restarted` as well, as `keep` does."""
+        self.keep(task)
         with self._redis.pipeline() as pipe:
             for tries_left in reversed(range(TRIES)):
                 try:

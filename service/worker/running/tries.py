@@ -95,9 +95,19 @@ class Tries:
             self._endings.refuse(task, Problem(code="engine_error", detail=f"{type(error).__name__}: {error}"))
         else:
             if isinstance(result, Rest):
-                task.rest = result
+                self._leave_lane(task, result)
             else:
                 self._endings.succeed(task, result)
+
+    def _leave_lane(self, task: Task, rest: Rest) -> None:
+        """Have the rest done beside the lane, once Redis cannot lose the version of the graph that it is about: its
+        rows may be read, and its answer come, long after another version has taken that number."""
+        try:
+            self._endings.keep(task)
+        except BaseException:
+            rest.close()
+            raise
+        task.rest = rest
 
     def _run_undecided(self, task: Task) -> Result | Rest:
         """Run the command once. A result that is already committed, by whichever worker, is given again."""
