@@ -35,6 +35,12 @@ SECTIONS = (
     ),
     Section("Cold solves of small networks", "", ("cold-small-h200.json",)),
     Section(
+        "Which engine is taken",
+        "Shapes that are hard for one engine or the other, and sizes of about a million edges: both engines, and what "
+        "`auto` makes of them.",
+        ("auto-device.json",),
+    ),
+    Section(
         "Warm solves",
         "Update and solve in microseconds, cold over warm in brackets. From 1 % on, most of the time is the host's "
         "bookkeeping of the update, which a cold solve needs as well.",

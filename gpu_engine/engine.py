@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -152,6 +153,8 @@ class Engine(ABC):
 
     name: str
     network: Network
+    longest_ms: float = inf
+    """An engine that can stop by itself ends a solve from zero that takes longer: see `solve`."""
 
     @abstractmethod
     def open(self, terminals: Terminals) -> FlowState:
@@ -186,7 +189,8 @@ class Engine(ABC):
     def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
         """Bring the state to a maximum flow. ``cold`` forces a solve from zero flow.
 
-        Raises `Cancelled`; the state is then consistent and can be solved again.
+        Raises `Cancelled`, or `gpu_engine.incremental.TooSlow` after `longest_ms`; the state is then consistent and can
+        be solved again.
         """
 
     @abstractmethod

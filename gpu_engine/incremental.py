@@ -22,7 +22,8 @@ from gpu_engine.types import EdgeArray, UnitArray
 
 
 class TooSlow(Exception):
-    """A repair has taken longer than a cold solve takes. The state can be solved from zero."""
+    """A repair has taken longer than a cold solve takes, or a cold solve longer than `Engine.longest_ms`. The state can
+    be solved from zero."""
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -106,7 +107,7 @@ class IncrementalEngine(Engine, Generic[State]):
     def _solve_cold(self, state: State, control: Control) -> Mapping[str, int]:
         """Solve from zero flow and set the value; counters of the work. The state is unsolved from its first change on.
 
-        Raises `Cancelled`.
+        Raises `Cancelled`, or `TooSlow`.
         """
 
     @abstractmethod

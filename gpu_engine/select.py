@@ -58,7 +58,8 @@ def load_network(edges: EdgeList, choice: Choice = "auto") -> Network:
 def open_engine(network: Network, choice: Choice = "auto", room: Room = unlimited) -> Engine:
     """An engine for the network: "cpu", "cuda", "cuda:PRESET" (`gpu_engine.cuda.presets`), "cuda-peers" or "auto".
 
-    "auto" lets CPU and device try the first solve, unless the network is small or the device has no room for it.
+    "auto" lets CPU and device try the first solve, unless the network is small or the device has no room for it, and
+    again once a solve from zero takes much longer.
 
     "cuda-peers" gives all devices that the process sees a shard of the network each.
 
@@ -76,7 +77,7 @@ def open_engine(network: Network, choice: Choice = "auto", room: Room = unlimite
         return _cuda(network, room, preset)
     if kind == PEERS:
         return _on_peers(network, room)
-    return TrialEngine(CpuEngine(network, room), partial(_cuda, room=room), room)
+    return TrialEngine(network, partial(CpuEngine, room=room), partial(_cuda, room=room), room)
 
 
 def _parse(choice: Choice) -> tuple[str, str]:

@@ -1,13 +1,18 @@
-"""The engine that finds out: two engines run its first solve at once, and the faster one stays.
+"""The engine that finds out: two engines run its first solve at once, and the faster one stays until it is slow.
 
 No rule on size and shape told the faster engine reliably: of networks of 80 to 90 thousand arcs one is twice as fast on
 a CPU core, another a third faster on a device (benchmarks/NOTES.md). So the choice is measured, on the network it is
 for. Until then the host engine does all else; once decided, calls go straight to the engine that won and the other's
 memory is free.
+
+What was measured holds for the terminals and the capacities of that solve. With others the engine that won may be the
+slower one: by a factor of thousands on a device, where excess has to walk along chains. So a solve from zero that takes
+much longer than the one that was measured is the next trial.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
 from time import perf_counter
@@ -17,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.checks.certificate import Certificate
-from gpu_engine.engine import Bottlenecks, Control, Cut, Engine, FlowState, Fork, SolveReport
+from gpu_engine.engine import Bottlenecks, Control, Cut, Engine, FlowState, Fork, Mode, SolveReport
 from gpu_engine.errors import Cancelled, OutOfMemory
 from gpu_engine.footprint import Footprint, Needs, Room, unlimited
+from gpu_engine.incremental import TooSlow
 from gpu_engine.networks.growing import Growth
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
@@ -35,6 +41,10 @@ SHORT_S: Final = 0.05
 ROUNDS: Final = 3
 """Solves of each engine alone after a close race, if it was short; else one."""
 
+MUCH_LONGER: Final = 4.0
+AT_LEAST_MS: Final = 50.0
+"""Engines are tried again once a solve from zero takes so many times as long as the one that decided, and so much."""
+
 
 @dataclass(eq=False, slots=True)
 class TrialState(FlowState):
@@ -45,18 +55,27 @@ class TrialState(FlowState):
 
 
 class TrialEngine(Engine):
-    """``host`` until the first cold solve, then the faster of it and what ``rival`` opens on the same network.
+    """What ``open_host`` opens until the first cold solve, then the faster of it and what ``open_rival`` opens on the
+    same network, until it proves to be slow.
 
     The two engines ask ``room``.
     """
 
-    def __init__(self, host: Engine, rival: Callable[[Network], Engine], room: Room = unlimited) -> None:
-        self.network = host.network
+    def __init__(
+        self,
+        network: Network,
+        open_host: Callable[[Network], Engine],
+        open_rival: Callable[[Network], Engine],
+        room: Room = unlimited,
+    ) -> None:
+        self.network = network
         self._room = room
-        self._engine = host
+        self._engine = open_host(network)
         self._trying: Engine | None = None
-        """The rival during a trial; the network is shared."""
-        self._rival: Callable[[Network], Engine] | None = rival
+        """The other one during a trial; the network is shared."""
+        self._open, self._open_other = open_host, open_rival
+        self._longest_ms = 0.0
+        """A solve from zero that takes longer is the next trial; 0 before the first one."""
         self._states: list[TrialState] = []
         self._verdict = ""
 
@@ -84,41 +103,50 @@ class TrialEngine(Engine):
         self.network = growth.network
 
     def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
-        control = control or Control()
-        if self._rival is None:
-            report = self._engine.solve(_inner(state), control, cold=cold)
-        else:
+        control, report = control or Control(), None
+        if self._longest_ms > 0:
+            with suppress(TooSlow):
+                report = self._engine.solve(_inner(state), control, cold=cold)
+        if report is None or (report.mode is Mode.COLD and report.timings_ms["solve"] > self._longest_ms):
             try:
-                report = self._try_both(state, self._rival, control)
+                report = self._try_both(state, control)
             finally:
-                self._trying = None
-        return replace(report, reason=f"{report.reason}; {self._verdict}") if self._verdict else report
+                self._trying, self._engine.longest_ms = None, self._longest_ms or inf
+        return replace(report, reason=f"{report.reason}; {self._verdict}")
 
-    def _try_both(self, state: FlowState, open_rival: Callable[[Network], Engine], control: Control) -> SolveReport:
-        """Solve cold on both; the state and all others move to the faster engine.
+    def _try_both(self, state: FlowState, control: Control) -> SolveReport:
+        """Solve cold on both; the state and all others move to the faster engine, which solves the others when they are
+        asked for.
 
-        Raises `Cancelled`; nothing is decided then. A rival that cannot be opened, or fails, has lost.
+        Raises `Cancelled`; nothing is decided then. The other engine has lost if it cannot be opened, or fails.
         """
-        host = self._engine
+        present, present.longest_ms = self._engine, inf
         try:
-            rival = self._trying = open_rival(self.network)
-            rival_states = [rival.open(other.terminals) for other in self._states]
+            other = self._trying = self._open_other(self.network)
+            moved = [other.open(each.terminals) for each in self._states]
         except (MemoryError, RuntimeError, OutOfMemory) as error:
-            self._rival = self._trying = None
-            self._verdict = f"{host.name} alone can hold the network: {error}"
-            return host.solve(_inner(state), control, cold=True)
-        inner = [_inner(state), rival_states[self._states.index(_own(state))]]
-        race = Race([host, rival], inner, control, self._room)
+            self._verdict = f"{present.name} alone can hold the network: {error}"
+            report = present.solve(_inner(state), control, cold=True)
+            self._decide(report)
+            return report
+        inner = [_inner(state), moved[self._states.index(_own(state))]]
+        race = Race([present, other], inner, control, self._room)
         first, close = race.run()
         if close:
             first = race.alone()
-        self._rival, self._verdict = None, race.verdict(first)
+        self._verdict = race.verdict(first)
         if first == 1:
-            self._engine = rival
-            for other, moved in zip(self._states, rival_states, strict=True):
-                host.close(other.inner)
-                other.inner = moved
+            self._engine = other
+            self._open, self._open_other = self._open_other, self._open
+            for each, new in zip(self._states, moved, strict=True):
+                present.close(each.inner)
+                each.inner = new
+        self._decide(race.report)
         return race.report
+
+    def _decide(self, report: SolveReport) -> None:
+        """The engine stays while its solves from zero do not take much longer than this one."""
+        self._longest_ms = max(MUCH_LONGER * report.timings_ms["solve"], AT_LEAST_MS)
 
     def cut(self, state: FlowState, control: Control | None = None, *, near: End = "sources") -> Cut:
         return self._engine.cut(_inner(state), control, near=near)

@@ -208,7 +208,7 @@ class CudaEngine(HostAnswers):
         state.excess[:] = own_supply(self.network.n_vertices, state.terminals)
         state.source_side[:] = state.role == SOURCE
         saturate(self._topology, state)
-        counters = self._settle(state, control, [False])
+        counters = self._settle(state, control, [False], self.longest_ms)
         state.value = state.reached()
         return counters
 

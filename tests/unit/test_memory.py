@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from unittest.mock import Mock
 
 import numpy as np
@@ -247,7 +248,7 @@ def test_workers_share_a_device(
 
 def test_a_network_too_large_for_the_device_stays_on_the_host(caller: Caller, start_worker: StartWorker) -> None:
     def try_both(network: Network, *, room: Room = unlimited) -> TrialEngine:
-        return TrialEngine(CpuEngine(network, room), lambda network: OnDevice(network, room))
+        return TrialEngine(network, partial(CpuEngine, room=room), partial(OnDevice, room=room))
 
     worker = start_worker(open_engine=try_both)
     caller.wait_ready()

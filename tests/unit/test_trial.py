@@ -1,19 +1,24 @@
 """The trial of two engines, with two CPU engines: what a device would add is speed."""
 
 import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from math import inf
 
 import numpy as np
 import pytest
 
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.cpu.state import CpuFlowState
-from gpu_engine.engine import Control, Engine, FlowState, SolveReport
+from gpu_engine.engine import Control, Engine, FlowState, Mode, SolveReport
 from gpu_engine.errors import Cancelled, OutOfMemory
 from gpu_engine.footprint import Footprint
 from gpu_engine.generators import generate
+from gpu_engine.incremental import TooSlow
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.trial import TrialEngine
+from gpu_engine.trial import AT_LEAST_MS, MUCH_LONGER, Race, TrialEngine
 from tests.congruence import check_sequence
 
 
@@ -50,7 +55,7 @@ def small() -> tuple[Network, Terminals]:
 )
 def test_the_first_to_end_stays(host: type[Engine], rival: type[Engine], winner: str) -> None:
     network, terminals = small()
-    engine = TrialEngine(host(network), rival)
+    engine = TrialEngine(network, host, rival)
     states = [engine.open(terminals), engine.open(Terminals.of([1], [network.n_vertices - 1]))]
     report = engine.solve(states[0])
     assert engine.name == winner
@@ -69,7 +74,7 @@ def test_a_rival_that_cannot_be_opened_has_lost() -> None:
         raise MemoryError("80 GB wanted")
 
     network, terminals = small()
-    engine = TrialEngine(CpuEngine(network), rival)
+    engine = TrialEngine(network, CpuEngine, rival)
     report = engine.solve(engine.open(terminals))
     assert "80 GB wanted" in report.reason
     assert engine.name == "cpu"
@@ -86,7 +91,7 @@ class Cramped(CpuEngine):
 
 def test_a_rival_without_room_is_no_slower_one() -> None:
     network, terminals = small()
-    engine = TrialEngine(CpuEngine(network), Cramped)
+    engine = TrialEngine(network, CpuEngine, Cramped)
     report = engine.solve(engine.open(terminals))
     assert report.engine == engine.name == "cpu"
     assert "cpu alone can solve the network: 7 more bytes" in report.reason
@@ -105,20 +110,20 @@ def test_a_trial_holds_what_both_hold() -> None:
             held.append(engine.footprint)
             return super().solve(state, control, cold=cold)
 
-    host = CpuEngine(network)
-    engine = TrialEngine(host, Watched)
+    engine = TrialEngine(network, CpuEngine, Watched)
     state = engine.open(terminals)
     alone = engine.footprint
     engine.solve(state)
-    states = alone - Footprint(network.nbytes + host._capacity.nbytes)
-    assert held[0] == Footprint(alone.host + states.host + host._capacity.nbytes, 77)
+    capacities = Footprint(8 * network.n_arcs)
+    states = alone - Footprint(network.nbytes) - capacities
+    assert held[0] == alone + states + capacities + Footprint(device=77)
     assert engine.footprint.host == alone.host
     assert engine.footprint.device in (0, 77)
 
 
 def test_a_cancel_reaches_both_and_decides_nothing() -> None:
     network, terminals = small()
-    engine = TrialEngine(Slow(network), Slow)
+    engine = TrialEngine(network, Slow, Slow)
     state, control = engine.open(terminals), Control()
     threading.Timer(0.05, control.cancel).start()
     with pytest.raises(Cancelled):
@@ -129,12 +134,12 @@ def test_a_cancel_reaches_both_and_decides_nothing() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_updates_before_and_after_the_trial(seed: int) -> None:
     """Also those that open and close infinite edges."""
-    check_sequence(lambda network: TrialEngine(CpuEngine(network), Fast), seed, steps=6)
+    check_sequence(lambda network: TrialEngine(network, CpuEngine, Fast), seed, steps=6)
 
 
 def test_rows_keep_their_order_in_the_report() -> None:
     network, terminals = small()
-    engine = TrialEngine(CpuEngine(network), Slow)
+    engine = TrialEngine(network, CpuEngine, Slow)
     state = engine.open(terminals)
     before = engine.solve(state).value
     rows = np.flatnonzero(network.capacity < 1 << 40)[:5]
@@ -151,7 +156,7 @@ def test_rounds_alone_are_promised_their_working_memory_once() -> None:
         nonlocal promised
         promised += needed
 
-    engine = TrialEngine(CpuEngine(network, room), lambda network: Fast(network, room), room)
+    engine = TrialEngine(network, partial(CpuEngine, room=room), partial(Fast, room=room), room)
     state = engine.open(terminals)
     engine.solve(state)
     needs = engine.needs
@@ -168,9 +173,162 @@ def test_a_rival_whose_opening_was_cancelled_holds_nothing() -> None:
             raise Cancelled("cancelled while it waited for memory")
 
     network, terminals = small()
-    engine = TrialEngine(CpuEngine(network), Waiting)
+    engine = TrialEngine(network, CpuEngine, Waiting)
     state = engine.open(terminals)
     before = engine.footprint
     with pytest.raises(Cancelled):
         engine.solve(state)
     assert engine.footprint == before
+
+
+class Stalling(CpuEngine):
+    """A device that is told to take long over each solve from zero, and stops by itself."""
+
+    name = "stalling"
+    stalls = False
+
+    def _solve_cold(self, state: CpuFlowState, control: Control) -> Mapping[str, int]:
+        if self.stalls and self.longest_ms < inf:
+            state.solved = False
+            raise TooSlow
+        return super()._solve_cold(state, control)
+
+
+class Stumbling(CpuEngine):
+    """Takes as long as it is told, as its report says."""
+
+    name = "stumbling"
+    took_ms = 0.0
+
+    def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
+        report = super().solve(state, control, cold=cold)
+        return replace(report, timings_ms={"solve": self.took_ms}) if self.took_ms else report
+
+
+def decided(rival: type[CpuEngine]) -> tuple[TrialEngine, list[FlowState]]:
+    """An engine that has decided for the rival, over a host that was slow that one time, and two solved states."""
+    hosts = iter([Slow, CpuEngine, CpuEngine])
+    network, terminals = small()
+    engine = TrialEngine(network, lambda network: next(hosts)(network), rival)
+    states = [engine.open(terminals), engine.open(Terminals.of([1], [network.n_vertices - 1]))]
+    for state in states:
+        engine.solve(state)
+    assert engine.name == rival.name
+    return engine, list(states)
+
+
+def check_values(engine: TrialEngine, states: list[FlowState]) -> None:
+    wanted = CpuEngine(Network(engine.network.edge_list()))
+    for state in states:
+        value = wanted.solve(wanted.open(state.terminals)).value
+        assert engine.solve(state).value == value
+        assert engine.certificate(state).value == value
+
+
+def faster(monkeypatch: pytest.MonkeyPatch, first: int) -> None:
+    """From now on the present engine (0) or the other one (1) is the faster one in a close race."""
+
+    def alone(race: Race) -> int:
+        engine, state = race._entries[first]
+        race.report = engine.solve(state, race._control, cold=True)
+        return first
+
+    monkeypatch.setattr(Race, "alone", alone)
+
+
+def close_some(engine: TrialEngine) -> None:
+    rows = np.flatnonzero(engine.network.capacity < 1 << 40)[::7]
+    engine.update(rows, np.zeros(len(rows), np.int64))
+
+
+@pytest.mark.parametrize("cold", [True, False])
+def test_a_device_that_takes_much_longer_is_tried_again(monkeypatch: pytest.MonkeyPatch, cold: bool) -> None:
+    """Also where it would solve anew because a repair is too slow."""
+    engine, states = decided(Stalling)
+    close_some(engine)
+    monkeypatch.setattr(Stalling, "stalls", True)
+    monkeypatch.setattr("gpu_engine.patience.Patience.allows", lambda *_: False)
+    faster(monkeypatch, 1)
+    report = engine.solve(states[0], cold=cold)
+    assert engine.name == report.engine == "cpu"
+    assert "cpu was faster than stalling in a trial" in report.reason
+    check_values(engine, states)
+    close_some(engine)
+    check_values(engine, states)
+
+
+def test_a_host_that_took_much_longer_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, states = decided(Stumbling)
+    close_some(engine)
+    monkeypatch.setattr(Stumbling, "took_ms", AT_LEAST_MS * MUCH_LONGER * 1000)
+    faster(monkeypatch, 1)
+    assert engine.solve(states[1], cold=True).engine == engine.name == "cpu"
+    check_values(engine, states)
+
+
+def test_it_stays_if_it_is_the_faster_one_again_and_may_then_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, states = decided(Stumbling)
+    faster(monkeypatch, 0)
+    tried: list[str] = []
+    try_both = TrialEngine._try_both
+
+    def counted(self: TrialEngine, state: FlowState, control: Control) -> SolveReport:
+        tried.append(self.name)
+        return try_both(self, state, control)
+
+    monkeypatch.setattr(TrialEngine, "_try_both", counted)
+    for took_ms in (AT_LEAST_MS, 2 * AT_LEAST_MS, 8 * AT_LEAST_MS, 9 * AT_LEAST_MS):
+        monkeypatch.setattr(Stumbling, "took_ms", took_ms)
+        assert engine.solve(states[0], cold=True).engine == "stumbling"
+    assert tried == ["stumbling", "stumbling"]
+    check_values(engine, states)
+
+
+def test_repairs_are_no_reason_for_a_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, states = decided(Stumbling)
+    monkeypatch.setattr("gpu_engine.patience.Patience.allows", lambda *_: True)
+    monkeypatch.setattr(Stumbling, "took_ms", AT_LEAST_MS * MUCH_LONGER * 1000)
+    rows = np.flatnonzero(engine.network.capacity < 1 << 40)[:1]
+    engine.update(rows, engine.network.capacity[rows] // 2)
+    assert engine.solve(states[0]).mode is not Mode.COLD
+    assert engine.name == "stumbling"
+
+
+def test_a_device_alone_may_take_as_long_as_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no memory for the other engine."""
+    engine, states = decided(Stalling)
+
+    def none(network: Network) -> Engine:
+        raise OutOfMemory("9 more bytes of memory are needed")
+
+    monkeypatch.setattr(Stalling, "stalls", True)
+    engine._open_other = none
+    report = engine.solve(states[0], cold=True)
+    assert report.engine == "stalling"
+    assert "9 more bytes" in report.reason
+
+
+def test_a_cancel_of_a_second_trial_leaves_all_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, states = decided(Stalling)
+    longest_ms, control = engine._engine.longest_ms, Control()
+    assert AT_LEAST_MS <= longest_ms < inf
+    monkeypatch.setattr(Stalling, "stalls", True)
+
+    def waits(network: Network) -> Engine:
+        control.cancel()
+        return Slow(network)
+
+    engine._open_other = waits
+    with pytest.raises(Cancelled):
+        engine.solve(states[0], control, cold=True)
+    monkeypatch.undo()
+    assert (engine.name, engine._engine.longest_ms, engine._trying) == ("stalling", longest_ms, None)
+    check_values(engine, states)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_updates_between_trials(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each solve from zero is another trial."""
+    monkeypatch.setattr("gpu_engine.trial.AT_LEAST_MS", 1e-9)
+    monkeypatch.setattr("gpu_engine.trial.MUCH_LONGER", 1e-9)
+    check_sequence(lambda network: TrialEngine(network, CpuEngine, Fast), seed, steps=6)
