@@ -2,19 +2,20 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeAlias
 
 import pytest
 
 from service.errors import ServiceError
-from service.protocol import Kind, Operation, PatchArgs, Reply, Status
+from service.protocol import Kind, MaxFlowArgs, Operation, PatchArgs, Reply, Status
 from service.queue.dispatcher import Dispatcher
 from service.settings import Settings
 from service.store.jobs.reading import Jobs
 from service.store.keys import Keys
 from service.store.watched import Read
-from service.store.written import AsyncWritten
+from service.store.written import AsyncWritten, Written
 from service.worker.process import Worker
 from tests.service_fixtures import PATIENCE_S, Caller
 
@@ -129,6 +130,35 @@ def test_an_update_that_redis_lost_with_its_command_fails(
     assert reply.problem is not None
     assert reply.problem.code == "worker_unavailable"
     assert "send it again" in str(reply.problem.detail)
+
+
+def test_an_api_process_of_the_release_before_hears_of_nothing_that_may_be_lost(
+    caller: Caller, worker: Worker, client: Any, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says of no command that it waits for the file itself, and tells of each end as soon as it reads it: of an
+    update, and of an answer at the version that somebody else's update has made."""
+    written, asked, ask = threading.Event(), threading.Event(), Written._ask
+
+    def told(self: Written, *reads: Read) -> list[Any]:
+        *answers, info, known = ask(self, *reads)
+        asked.set()
+        return [*answers, dict(info) | {"aof_buffer_length": int(not written.is_set())}, known]
+
+    caller.ask(Kind.PATCH, "g", ADD_1)
+    monkeypatch.setattr(Written, "_ask", told)
+    with monkeypatch.context() as before:
+        before.setattr("service.store.jobs.transitions.SETTLES", "unknown")
+        for kind, args in ((Kind.MAX_FLOW, MaxFlowArgs(sources=[0], sinks=[3])), (Kind.PATCH, ADD_1)):
+            asked.clear()
+            written.clear()
+            job_id = caller.submit(kind, "g", args)
+            assert asked.wait(20), kind
+            time.sleep(0.1)
+            assert not client.hexists(keys.job(job_id), "reply"), kind
+            written.set()
+            assert caller.run(wait(caller.dispatcher, job_id)) is Status.SUCCEEDED
+            written.clear()
+    assert caller.ask(Kind.PATCH, "g", ADD_1)["version"] == 4, "which says so, and waits by itself"
 
 
 def test_a_key_of_another_kind_keeps_no_other_job_from_being_told(caller: Caller, client: Any, keys: Keys) -> None:

@@ -28,6 +28,10 @@ from service.store.watched import Read
 UNWRITTEN: Final = "unwritten"
 """The field of an end that is not to be told before Redis has handed it to the kernel."""
 
+SETTLES: Final = "settles"
+"""The field beside a command by which its API process says that it knows `UNWRITTEN`. One of the release before does
+not say so, and would tell of such an end at once: what it asks for is ended when Redis cannot lose it any more."""
+
 SHOWN: Final = (
     *("status", "kind", "graph", "worker", "progress", "created_at", "started_at", "finished_at", "reply"),
     UNWRITTEN,
@@ -108,6 +112,11 @@ def reply_fields(header: Reply, result: Result | None) -> Fields:
         }
         found["result"] = json.dumps(said)
     return fields | found | {"envelope": result.envelope.model_dump_json()}
+
+
+def settles(row: Row) -> bool:
+    """Whether the API process that has sent this command tells of no end that Redis may still lose."""
+    return SETTLES.encode() in row
 
 
 def has_reply(row: Row) -> bool:

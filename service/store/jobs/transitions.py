@@ -12,7 +12,7 @@ from typing import Any, Final
 from service.protocol import Command, Kind, Reply, Status
 from service.store.jobs.idempotency import claim, key_name
 from service.store.jobs.outcomes import UNFINISHED_TTL_S, decision
-from service.store.jobs.record import UNWRITTEN, Draft, Fields, Result, reply_fields
+from service.store.jobs.record import SETTLES, UNWRITTEN, Draft, Fields, Result, reply_fields
 from service.store.keys import Keys
 from service.store.watched import Read
 
@@ -68,7 +68,7 @@ def enqueue(pipe: Any, keys: Keys, some: Sequence[Queued]) -> None:
         }
         pipe.hset(job, mapping=fields)
         pipe.expire(job, UNFINISHED_TTL_S)
-        pipe.xadd(keys.commands(one.worker), {"command": one.text})
+        pipe.xadd(keys.commands(one.worker), {"command": one.text, SETTLES: 1})
         waiting.setdefault(one.worker, {})[command.id] = command.created_at
         if command.kind in CHANGES:
             changing.setdefault(command.graph, []).append(command.id)
@@ -199,7 +199,8 @@ def drop(pipe: Any, keys: Keys, command: Command, entry: Entry, ttl_s: int) -> N
 
 
 def forward(pipe: Any, keys: Keys, command: Command, entry: Entry, worker: str) -> None:
-    """Pass the command on from the worker that was given it to another one."""
+    """Pass the command on from the worker that was given it to another one, which ends it when Redis cannot lose that
+    any more."""
     pipe.xadd(keys.commands(worker), {"command": command.model_dump_json()})
     pipe.hset(keys.job(command.id), "worker", worker)
     pipe.zadd(keys.waiting(worker), {command.id: command.created_at})

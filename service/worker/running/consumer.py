@@ -19,6 +19,7 @@ import structlog
 from service.protocol import Problem
 from service.settings import Settings
 from service.store.connection import AWAY
+from service.store.jobs.record import settles
 from service.store.jobs.transitions import GROUP
 from service.store.keys import Keys
 from service.store.written import Written
@@ -192,7 +193,7 @@ class Consumer:
             self._redis.xdel(self._keys.commands(self._worker), entry_id)
             return
         redelivered = self._inherits or LEFT_BEHIND in (fields or {})
-        task = Task(entry_id, command, redelivered, readable=read is not None)
+        task = Task(entry_id, command, redelivered, readable=read is not None, settles=settles(fields or {}))
         with self._tasks_lock:
             self._tasks[entry_id] = task
         self._together.add(task)

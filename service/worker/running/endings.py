@@ -55,7 +55,8 @@ class Endings:
         job has changed since the try began.
         """
         with task.lock:
-            if task.look is not None and self._succeed_as_seen(task, task.look, result):
+            may_be_told = task.settles or not self._may_be_lost(task.command.graph)
+            if task.look is not None and may_be_told and self._succeed_as_seen(task, task.look, result):
                 return
             self._succeed(task, result)
 

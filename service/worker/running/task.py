@@ -56,6 +56,8 @@ class Task:
     """Whether a process that has ended left it behind: it may have run before, wholly or in part."""
     readable: bool = True
     """False: `command` is only what `parse_remains` could make out, and it is refused."""
+    settles: bool = True
+    """Whether an end that Redis may still lose can be marked as such: else the end waits until it cannot."""
     control: Control = field(default_factory=Control)
     started_at: float | None = None
     """Unix seconds."""

@@ -108,7 +108,7 @@ class Together:
 
     def _may_be(self, task: Task, kinds: frozenset[Kind]) -> bool:
         is_new = task.readable and not (task.redelivered or task.ended or task.control.cancelled)
-        return is_new and task.command.kind in kinds and self._expected_s(task.command) <= SHORT_S
+        return is_new and task.settles and task.command.kind in kinds and self._expected_s(task.command) <= SHORT_S
 
     def _answer(self, tasks: list[Task]) -> None:
         """Answer as many of the tasks as there is time for, the first ones."""
