@@ -7,7 +7,6 @@ from typing import Final, Self
 import numpy as np
 
 from gpu_engine.footprint import Footprint
-from gpu_engine.formats import unpack
 from gpu_engine.networks.costs import CostChange
 from gpu_engine.networks.growing import with_zeros
 from gpu_engine.networks.lowers import LowerChange
@@ -24,7 +23,7 @@ from service.store.snapshots import Capacities, Snapshots
 from service.worker.changes import Changes
 from service.worker.copies import Copies
 from service.worker.graph import Graph
-from service.worker.restore import FIRST_VERSION
+from service.worker.restore import FIRST_VERSION, loaded_edges
 
 EDGE_BYTES: Final = 60
 """Memory for each edge while its past is read: the edges as loaded, two capacities, and what differs."""
@@ -203,7 +202,7 @@ class Past:
         held = self._copies.find(graph.name).held
         if held is None or held.graph_id != graph.graph_id:
             raise BrokenBlob("the graph has been replaced")
-        edges = unpack(self._blobs.get(held.base))
+        edges = loaded_edges(self._blobs, held.base)
         closed = np.zeros(edges.n_edges, np.bool_) if edges.closed is None else edges.closed.copy()
         own = np.array(edges.capacity, np.int64)
         return Capacities(

@@ -8,6 +8,7 @@ import numpy as np
 import structlog
 
 from gpu_engine.engine import Engine
+from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats import unpack
 from gpu_engine.networks.costs import CostChange, CostTable
 from gpu_engine.networks.edgelist import EdgeList
@@ -85,7 +86,7 @@ class Restorer:
     def _restore_from(self, name: str, held: Held, snapshot: SnapshotInfo | None, noted: list[Noted]) -> Graph:
         capacities = None if snapshot is None else self._snapshots.read(snapshot)
         version, known = (FIRST_VERSION, []) if capacities is None else (capacities.version, capacities.known)
-        edges = unpack(self._blobs.get(held.base))
+        edges = loaded_edges(self._blobs, held.base)
         loaded, lower = (edges.n_vertices, edges.n_edges), edges.lower
         saved = [] if capacities is None or capacities.structure is None else [capacities.structure]
         # All that was inserted has its rows before an update is replayed.
@@ -142,6 +143,15 @@ class Restorer:
         self.notes.pop(name, None)
         if failures:
             self.notes[name] = "; ".join(failures)
+
+
+def loaded_edges(blobs: Blobs, base: str) -> EdgeList:
+    """The edges as a graph was loaded with them. Raises `BrokenBlob`, also for those that a later release has written with
+    more than this one knows of."""
+    try:
+        return unpack(blobs.get(base))
+    except InvalidNetwork as error:
+        raise BrokenBlob(f"the edges as loaded cannot be read: {error}") from error
 
 
 def _adopt(network: Network, table: CapacityTable, costs: CostTable | None, capacities: Capacities) -> None:

@@ -5,14 +5,18 @@ import json
 import time
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from gpu_engine.formats import pack
 from service.protocol import CapacitiesArgs, Command, EdgesOperation, Kind, LoadArgs, Status
+from service.store.blobs import Blobs
 from service.store.jobs.transitions import GROUP
 from service.store.keys import Keys
 from service.worker.membership.takeover import Takeover
 from service.worker.process import Worker
 from service.worker.running.task import parse_command, parse_remains
+from tests.graphs import diamond
 from tests.service_fixtures import Caller
 from tests.serving import eventually
 
@@ -134,6 +138,28 @@ def test_a_takeover_keeps_what_it_cannot_read(client: Any, keys: Keys) -> None:
     assert [fields for _, fields in client.xrange(keys.commands("w0"))] == [{b"command": written.encode()}]
     assert client.xlen(keys.commands("old")) == 0
     assert client.zrange(keys.waiting("w0"), 0, -1) == [b"job"]
+
+
+def test_a_graph_that_a_later_version_has_loaded_is_not_to_be_had(
+    caller: Caller, worker: Worker, client: Any, keys: Keys
+) -> None:
+    """Nothing of it is changed, so that the later version has it as it was; what is asked of it is at fault in
+    nothing."""
+    with pa.ipc.open_stream(pack(diamond().edges)) as stream:
+        edges = stream.read_all()
+    later, sink = edges.append_column("toll", pa.array([1] * len(edges))), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, later.schema) as writer:
+        writer.write_table(later)
+    graph = keys.graph(worker.graphs.graph_id("g") or "")
+    base = client.hget(graph, "base")
+    client.hset(graph, "base", Blobs(client, keys).put(sink.getvalue().to_pybytes(), ttl_s=3600))
+    worker.graphs.residents.drop("g")
+    reply = caller.reply(Kind.CAPACITIES, "g", PAGE)
+    assert reply.problem is not None
+    assert reply.problem.code == "worker_unavailable"
+    assert "the edges as loaded cannot be read" in reply.problem.detail
+    client.hset(graph, "base", base)
+    assert caller.ask(Kind.CAPACITIES, "g", PAGE)["version"] == 1
 
 
 def test_members_that_came_later_are_written_where_they_say_something() -> None:
