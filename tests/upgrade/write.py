@@ -1,7 +1,7 @@
 """`python -m tests.upgrade.write URL FILE`: fills a service of any release, and writes down what it says of each graph.
 
-Over plain HTTP, with what the first release could do, so that each later one can be filled the same way. Then stop the
-service with SIGKILL, as an upgrade may, and pack its data directory: CONTRIBUTING.md says how.
+Over plain HTTP, with what the first release could do, and what came since (`richer`). Then stop the service with SIGKILL,
+as an upgrade may, and pack its data directory: CONTRIBUTING.md says how.
 """
 
 import json
@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+
+from tests.upgrade import richer
 
 WHOLE = {"fields": ["value", "cut"]}
 
@@ -92,4 +94,5 @@ def fill(http: httpx.Client) -> dict[str, Any]:
 
 if __name__ == "__main__":
     with httpx.Client(base_url=sys.argv[1], timeout=60, trust_env=False) as client:
-        Path(sys.argv[2]).write_text(json.dumps(fill(client), separators=(",", ":")) + "\n")
+        said = fill(client) | {"richer": richer.fill(client)}
+        Path(sys.argv[2]).write_text(json.dumps(said, separators=(",", ":")) + "\n")
