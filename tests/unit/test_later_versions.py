@@ -16,6 +16,7 @@ from service.store.keys import Keys
 from service.worker.membership.takeover import Takeover
 from service.worker.process import Worker
 from service.worker.running.task import parse_command, parse_remains
+from service.worker.running.tries import UNREADABLE
 from tests.graphs import diamond
 from tests.service_fixtures import Caller
 from tests.serving import eventually
@@ -77,7 +78,11 @@ def test_a_question_in_a_form_that_is_not_known_fails(
     with monkeypatch.context() as later:
         write_later(later, args={"offset": 0, "limit": 5, "encoding": "parquet"})
         job_id = caller.submit(Kind.CAPACITIES, "g", PAGE, key="form", digest="digest")
-        assert ended(caller, job_id) == (Status.FAILED, "engine_error"), "which is internal_error to the caller"
+        assert ended(caller, job_id) == (Status.FAILED, "internal_error")
+        reply = caller.run(caller.dispatcher.wait(job_id, PATIENCE_S))
+        assert reply is not None
+        assert reply.problem is not None
+        assert reply.problem.detail == UNREADABLE
     assert caller.reply(Kind.CAPACITIES, "g", PAGE, key="form", digest="digest").status is Status.SUCCEEDED
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 import redis
 import structlog
+from pydantic import ValidationError
 
 from gpu_engine.errors import Cancelled, EngineError
 from service.errors import ServiceError
@@ -90,6 +91,9 @@ class Tries:
                 self._endings.refuse(task, Problem(code=error.code, detail=str(error), **error.where.members()))
         except (redis.RedisError, Fenced):
             raise
+        except ValidationError:  # its arguments have what only another release knows of
+            log.exception("unreadable_command", command=task.command.id, kind=task.command.kind)
+            self._endings.refuse(task, Problem(code="internal_error", detail=UNREADABLE))
         except Exception as error:
             log.exception("command_failed", command=task.command.id, kind=task.command.kind)
             self._endings.refuse(task, Problem(code="engine_error", detail=f"{type(error).__name__}: {error}"))
