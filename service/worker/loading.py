@@ -5,7 +5,7 @@ from math import inf
 
 import redis
 
-from gpu_engine.errors import OutOfMemory
+from gpu_engine.errors import InvalidNetwork, OutOfMemory
 from gpu_engine.formats import unpack
 from gpu_engine.formats.numbering import hint_of_names
 from gpu_engine.networks.costs import CostTable
@@ -28,7 +28,7 @@ from service.store.written import Written
 from service.worker import answers
 from service.worker.copies import Copies
 from service.worker.graph import Graph, least_footprint
-from service.worker.running.task import Task
+from service.worker.running.task import UNREADABLE, Task
 from service.worker.watching import Watcher
 
 
@@ -98,6 +98,8 @@ class Loader:
             return unpack(self._blobs.get(args.blob, partial(task.at, "reading")))
         except BrokenBlob as error:
             raise ServiceError("worker_unavailable", "the edges are gone; send them again") from error
+        except InvalidNetwork as error:  # the API process has found nothing wrong with them
+            raise ServiceError("internal_error", f"{UNREADABLE}: {error}") from error
 
     def _build(self, task: Task, edges: EdgeList) -> Graph:
         command = task.command

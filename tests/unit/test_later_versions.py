@@ -15,8 +15,7 @@ from service.store.jobs.transitions import GROUP
 from service.store.keys import Keys
 from service.worker.membership.takeover import Takeover
 from service.worker.process import Worker
-from service.worker.running.task import parse_command, parse_remains
-from service.worker.running.tries import UNREADABLE
+from service.worker.running.task import UNREADABLE, parse_command, parse_remains
 from tests.graphs import diamond
 from tests.service_fixtures import Caller
 from tests.serving import eventually
@@ -145,19 +144,33 @@ def test_a_takeover_keeps_what_it_cannot_read(client: Any, keys: Keys) -> None:
     assert client.zrange(keys.waiting("w0"), 0, -1) == [b"job"]
 
 
-def test_a_graph_that_a_later_version_has_loaded_is_not_to_be_had(
-    caller: Caller, worker: Worker, client: Any, keys: Keys
-) -> None:
-    """Nothing of it is changed, so that the later version has it as it was; what is asked of it is at fault in
-    nothing."""
+def later_edges() -> bytes:
+    """A graph with a column of which today's workers know nothing."""
     with pa.ipc.open_stream(pack(diamond().edges)) as stream:
         edges = stream.read_all()
     later, sink = edges.append_column("toll", pa.array([1] * len(edges))), pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, later.schema) as writer:
         writer.write_table(later)
+    written: bytes = sink.getvalue().to_pybytes()
+    return written
+
+
+def test_a_load_with_more_than_is_known_is_refused_as_no_fault_of_its_caller(caller: Caller, worker: Worker) -> None:
+    args = LoadArgs(blob=caller.run(caller.dispatcher.blobs.put(later_edges())))
+    reply = caller.reply(Kind.LOAD, "new", args)
+    assert reply.problem is not None
+    assert reply.problem.code == "internal_error"
+    assert reply.problem.detail == f"{UNREADABLE}: there is no column 'toll'"
+
+
+def test_a_graph_that_a_later_version_has_loaded_is_not_to_be_had(
+    caller: Caller, worker: Worker, client: Any, keys: Keys
+) -> None:
+    """Nothing of it is changed, so that the later version has it as it was; what is asked of it is at fault in
+    nothing."""
     graph = keys.graph(worker.graphs.graph_id("g") or "")
     base = client.hget(graph, "base")
-    client.hset(graph, "base", Blobs(client, keys).put(sink.getvalue().to_pybytes(), ttl_s=3600))
+    client.hset(graph, "base", Blobs(client, keys).put(later_edges(), ttl_s=3600))
     worker.graphs.residents.drop("g")
     reply = caller.reply(Kind.CAPACITIES, "g", PAGE)
     assert reply.problem is not None

@@ -19,6 +19,8 @@ from service.worker.running.drafts import DraftWriter
 LEFT_BEHIND: Final = b"left_behind"
 """A field of a stream entry that was moved: it says that the worker before had been given the command."""
 
+UNREADABLE: Final = "the worker cannot read the command: it was written by another version of the service"
+
 
 @dataclass(frozen=True, slots=True)
 class Rest:

@@ -18,7 +18,7 @@ from service.store.jobs.record import Result
 from service.store.written import Written
 from service.worker.running.endings import Endings
 from service.worker.running.looks import Looks
-from service.worker.running.task import Forward, Rest, Task
+from service.worker.running.task import UNREADABLE, Forward, Rest, Task
 
 RETRY_S: Final = 0.05
 MAX_ATTEMPTS: Final = 10
@@ -32,7 +32,6 @@ WRONG_TYPE_TRIES: Final = 3
 
 LONGEST_RETRY_S: Final = 1.0
 
-UNREADABLE: Final = "the worker cannot read the command: it was written by another version of the service"
 WRONG_TYPE: Final = "a key in Redis that this needs holds something of another kind: somebody has written it by hand"
 KEEPS_CHANGING: Final = "others keep changing what the command is about; send it again"
 
