@@ -146,8 +146,8 @@ class Restorer:
 
 
 def loaded_edges(blobs: Blobs, base: str) -> EdgeList:
-    """The edges as a graph was loaded with them. Raises `BrokenBlob`, also for those that a later release has written with
-    more than this one knows of."""
+    """The edges as a graph was loaded with them. Raises `BrokenBlob`, also for those that a later release has written
+    with more than this one knows of."""
     try:
         return unpack(blobs.get(base))
     except InvalidNetwork as error:

@@ -22,6 +22,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--seeds", default="0:10", help="FIRST:END, END not included")
     parser.add_argument("--faults", help=f"these instead of the seed's own, with commas: {', '.join(FAULTS)}")
+    parser.add_argument("--beside", type=Path, help="a checkout of another release, of which half of the processes are")
     parser.add_argument("--failures", type=Path, default=Path("fault-failures"), help="where failing histories go")
     parser.add_argument("--out", type=Path, help="a JSON file for the counts")
     options = parser.parse_args()
@@ -33,7 +34,7 @@ def main() -> int:
     for start in range(seeds.start, seeds.stop, HISTORIES_PER_HOUSE):
         part = seeds[start - seeds.start :][:HISTORIES_PER_HOUSE]
         with tempfile.TemporaryDirectory(prefix="faults-") as folder:
-            house = House(Path(folder))
+            house = House(Path(folder), options.beside)
             try:
                 for seed in part:
                     try:

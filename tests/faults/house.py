@@ -1,6 +1,7 @@
 """The whole service in processes of its own: Redis, a proxy before it, workers and API processes, kept alive."""
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -40,9 +41,12 @@ APIS = ("api0", "api1")
 class House:
     """Starts everything; whatever ends is started again at once unless it is `hold`."""
 
-    def __init__(self, folder: Path, **settings: object) -> None:
-        """`settings` of the service's processes, beside those of the bench."""
+    def __init__(self, folder: Path, beside: Path | None = None, **settings: object) -> None:
+        """`settings` of the service's processes, beside those of the bench. `beside`: a checkout of another release, of
+        which half of the workers and API processes are that start, or start again."""
         self.folder = folder
+        self._checkouts = [None] if beside is None else [None, beside.resolve()]
+        self._draw = random.Random(f"{beside} beside")
         self._more = settings
         self.settings = Settings(data_dir=folder, redis_url=None)
         self.keys = Keys(self.settings.redis_prefix)
@@ -158,6 +162,7 @@ class House:
         return subprocess.Popen(
             command,
             env=self._environment(),
+            cwd=self._draw.choice(self._checkouts),  # where Python looks for modules first
             pass_fds=descriptors,
             stdin=subprocess.DEVNULL,
             stdout=self.log,

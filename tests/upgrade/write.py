@@ -1,7 +1,7 @@
 """`python -m tests.upgrade.write URL FILE`: fills a service of any release, and writes down what it says of each graph.
 
-Over plain HTTP, with what the first release could do, and what came since (`richer`). Then stop the service with SIGKILL,
-as an upgrade may, and pack its data directory: CONTRIBUTING.md says how.
+Over plain HTTP, with what the first release could do, and what came since (`richer`). Then stop the service with
+SIGKILL, as an upgrade may, and pack its data directory: CONTRIBUTING.md says how.
 """
 
 import json
