@@ -235,6 +235,7 @@ def status(json: Json = False, key: Key = None, url: Url = DEFAULT_URL) -> None:
     typer.echo()
     columns: Columns = {
         "worker": [worker["name"] for worker in found.workers],
+        "version": [worker.get("version") or "-" for worker in found.workers],
         "ready": [_readiness(worker) for worker in found.workers],
         "engine": [worker["engine"] for worker in found.workers],
         "device": [worker.get("device") or "-" for worker in found.workers],

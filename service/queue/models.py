@@ -26,6 +26,8 @@ class WorkerReport(BaseModel):
     """What a worker says of itself with each heartbeat."""
 
     name: str
+    version: str = ""
+    """Of the service's package; empty: a release that did not say it."""
     pid: int
     ready: bool
     ready_soon: bool = False

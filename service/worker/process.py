@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from importlib.metadata import version
 from typing import Final, TypeVar
 
 import pyarrow as pa
@@ -79,6 +80,7 @@ class Worker:
         """`on_warm` is called when all is compiled, before graphs come. `gpu` is the number of the device that this
         process is bound to."""
         self.name = name
+        self._version = version("headrace-server")
         self._on_warm = on_warm
         self._settings = settings
         self._open_engine = open_engine
@@ -234,6 +236,7 @@ class Worker:
         self._reported = [graph.name for graph in graphs]
         return WorkerReport(
             name=self.name,
+            version=self._version,
             pid=os.getpid(),
             ready=self._ready,
             ready_soon=self._begins_empty and not self._ready and self._start.progress is None,

@@ -62,8 +62,10 @@ def test_the_program_of_the_client_s_page(service: Service) -> None:
 def test_a_graph_moves_by_the_client_and_the_shell(service: Service) -> None:
     assert service.http.put("/v1/graphs/city", json=EDGES).status_code == 201
     with Client(service.url) as client:
-        names = [worker["name"] for worker in client.workers()]
+        workers = client.workers()
+        names = [worker["name"] for worker in workers]
         assert names == ["cpu-0", "cpu-1"]
+        assert {worker["version"] for worker in workers} == {client.status().version}, "all have been upgraded"
         city = client.graph("city")
         city.max_flow()
         here = client.graph("city").info.worker
