@@ -288,7 +288,7 @@ def test_a_refusal_keeps_all_it_says() -> None:
     ("answer", "said"),
     [
         (httpx.Response(200, html="<html>"), r"no JSON, but a page \(text/html\): .* answer at http://service\?"),
-        (httpx.Response(200, json={"name": "city"}), "cannot read"),
+        (httpx.Response(200, json={"name": "city"}), "cannot read: .* is the service of the same release"),
         (httpx.Response(200, json=[]), "cannot read"),
         (httpx.Response(200, content=100_000 * b"["), "a body that is no JSON"),
         (httpx.Response(200, content=b"1e" + 30 * b"9"), "a body that is no JSON"),

@@ -283,7 +283,8 @@ def parsed(parse: Callable[[Any], T], body: Any) -> T:
     try:
         return parse(body)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise UnexpectedAnswer(f"an answer this client cannot read: {error!r}") from error
+        told = f"an answer this client cannot read: {error!r}; is the service of the same release?"
+        raise UnexpectedAnswer(told) from error
 
 
 def read_body(response: httpx.Response) -> Any:
