@@ -75,6 +75,7 @@ async def open_backend(settings: Settings, metrics: Metrics) -> AsyncIterator[Ba
         key_table = KeyTable(fetch, settings.require_keys, KeysSeen(settings.keys_seen_file))
         sessions = Sessions(dispatcher.client, dispatcher.keys)
         admission = Admission(settings)
+        dispatcher.replies.when_away(admission.note_absence)
         hooks = Hooks(dispatcher.client, dispatcher.keys)
         names = Names()
         poster = Poster(hosts_of(settings.webhook_hosts), names=names)

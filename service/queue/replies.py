@@ -17,7 +17,9 @@ import redis
 import redis.asyncio
 import structlog
 
+from service.errors import RETRY_AFTER_S, ServiceError
 from service.protocol import Problem, Reply, Status
+from service.store.connection import AWAY, why_away
 from service.store.jobs.events import BLOCK_MS, FROM_THE_BEGINNING, LOST, in_order
 from service.store.jobs.outcomes import is_over
 from service.store.jobs.reading import Jobs
@@ -86,6 +88,12 @@ class Replies:
         """Replies of pending jobs that Redis may still lose, and the bytes of their texts."""
         self._has_unwritten = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_away = False
+        self._note_absence: Callable[[ServiceError | None], None] = lambda _: None
+
+    def when_away(self, note: Callable[[ServiceError | None], None]) -> None:
+        """Call `note` with a refusal that says so whenever Redis is found to be away, and with None once it is back."""
+        self._note_absence = note
 
     async def start(self) -> None:
         self._tasks = {
@@ -137,14 +145,22 @@ class Replies:
                 if time.monotonic() - caught_up_at > BLOCK_MS / 1000:
                     await self.catch_up()
                     caught_up_at = time.monotonic()
-                answer = await self._listeners.xread({self._stream: last}, block=BLOCK_MS)
+                block_ms = None if self._is_away else BLOCK_MS  # that it is back is to be known at once
+                answer = await self._listeners.xread({self._stream: last}, block=block_ms)
+                if self._is_away:
+                    self._is_away = False
+                    self._note_absence(None)
                 for entry_id, fields in answer[0][1] if answer else []:
                     last = entry_id.decode()
                     self._resolve(replied_job(fields), fields)
                 if not answer and await self._is_anew(last):
                     last = FROM_THE_BEGINNING
-            except redis.RedisError:
+            except redis.RedisError as error:
                 caught_up_at = float("-inf")  # until it succeeds: an xread that does says nothing of what was missed
+                if isinstance(error, AWAY):
+                    self._is_away = True
+                    absence = ServiceError("worker_unavailable", why_away(error), retry_after_s=RETRY_AFTER_S)
+                    self._note_absence(absence)
                 await asyncio.sleep(RETRY_S)
 
     async def _is_anew(self, last: str) -> bool:

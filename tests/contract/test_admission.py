@@ -254,6 +254,28 @@ def test_who_stands_in_a_line_that_is_cut_is_told_to_come_back() -> None:
     asyncio.run(stand())
 
 
+def test_while_redis_is_away_nobody_stands_in_line() -> None:
+    async def stand() -> None:
+        admission = Admission(Settings(key_queue_limit=2 * BUSY))
+        away = ServiceError("worker_unavailable", "Redis does not answer", retry_after_s=1)
+        tickets = [admission.enter("a", "k1") for _ in range(BUSY + 3)]
+        turns = [asyncio.create_task(ticket.turn(30)) for ticket in tickets]
+        await asyncio.sleep(0)
+        admission.note_absence(away)
+        assert await asyncio.gather(*turns, return_exceptions=True) == [0.0] * BUSY + [away] * 3
+        assert admission.refusal("a", None) is away
+        assert admission.refusal("a", None, waits=False) is None  # it can be tried
+        tickets += [admission.enter("b", "k1")]  # and so can this
+        assert admission.refusal("c", "k1") is away  # not that its key has too much
+        admission.note_absence(None)
+        assert refused(admission, "c", "k1")
+        for ticket in tickets:
+            ticket.leave(was_sent=False)
+        assert admission.enter("a", None).lane.command_s == 0  # nobody knows how long one takes
+
+    asyncio.run(stand())
+
+
 def test_a_graph_with_too_much_work_does_not_crowd_another(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch, graph_queue_limit=8)
     assert clock.fill("a") == 8

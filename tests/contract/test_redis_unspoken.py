@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from itertools import count
 from pathlib import Path
 
 import httpx
@@ -17,6 +16,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from service.api.guards.access import NEEDED
+from service.api.guards.admission import BUSY
 from service.host import redis_server
 from service.queue.watch import away
 from service.settings import Settings
@@ -43,19 +43,19 @@ BODIES = {
     "{name}:move": {"to": "w1"},
     "{webhook}": {"url": "https://example.com/", "graphs": ["g"]},
 }
+WAITING = 40
+"""Callers who wait for one graph at a time."""
+
 TELLING = ("sock", "headrace:", "connect", "Error", "errno", "Command #", "pipeline", "closed")
 
 
 def test_a_redis_that_has_gone_is_not_described(tmp_path: Path) -> None:
-    """On any route, each of a graph of its own: the line before one graph is cut where nothing goes on. The keys were
-    read just before, so that requests get further than to them."""
-    settings, number = Settings(data_dir=tmp_path, redis_url=None), count()
+    """On any route. The keys were read just before, so that requests get further than to them."""
+    settings = Settings(data_dir=tmp_path, redis_url=None)
 
     def ask(route: tuple[str, str]) -> httpx.Response:
         method, path = route
-        address = url + path.format(
-            name=f"g{next(number)}", job_id="j", version=1, watch="w", webhook="w", delivery="d", worker="w0"
-        )
+        address = url + path.format(name="g", job_id="j", version=1, watch="w", webhook="w", delivery="d", worker="w0")
         body = None if method in ("GET", "DELETE") else BODIES.get(path.rpartition("/")[2])
         return httpx.request(method, address, json=body, trust_env=False, timeout=60)
 
@@ -71,6 +71,38 @@ def test_a_redis_that_has_gone_is_not_described(tmp_path: Path) -> None:
         assert (response.status_code, response.json()["code"]) == (503, "worker_unavailable"), route
         assert not [word for word in TELLING if word in response.text], (route, response.text)
         assert "keys cannot be read" not in response.text  # it got as far as it should
+
+
+def test_a_line_behind_a_redis_that_has_gone_is_told_so(tmp_path: Path) -> None:
+    """And not that the line is too long. Commands at work end no more while Redis is away, so nobody behind them would
+    find out by himself."""
+    settings = Settings(data_dir=tmp_path, redis_url=None)
+    keys = Keys(settings.redis_prefix)
+    with ThreadPoolExecutor(WAITING) as pool, ExitStack() as stack:
+        server = stack.enter_context(redis_server.running(settings))
+        environment = {"HEADRACE_REDIS_PREFIX": settings.redis_prefix, "HEADRACE_GRAPH_QUEUE_LIMIT": str(WAITING)}
+        api = stack.enter_context(api_process(settings.redis_location, environment=environment))
+        url = f"http://127.0.0.1:{api.address[1]}"
+
+        def ask(wait_s: int) -> httpx.Response:
+            wait = {"Prefer": f"wait={wait_s}"}
+            return httpx.post(f"{url}/v1/graphs/g/max-flow", headers=wait, trust_env=False, timeout=60)
+
+        assert httpx.get(f"{url}/v1/graphs", trust_env=False).status_code == 200  # the keys are read
+        with redis.Redis(unix_socket_path=str(settings.redis_socket)) as admin:
+            admin.hset(keys.owners, "g", "w0")
+            admin.hset(keys.names, "g", "0123456789abcdef")
+            admin.set(keys.lease("w0"), "here")
+            for _ in range(BUSY):
+                pool.submit(ask, 10)
+            eventually(lambda: admin.xlen(keys.commands("w0")) == BUSY)
+        before = [pool.submit(ask, 300) for _ in range(WAITING // 2)]
+        server.kill()
+        server.wait()
+        answers = [*pool.map(ask, [300] * WAITING), *(asked.result() for asked in before)]
+        assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {(503, "worker_unavailable")}
+        assert all(answer.json()["detail"].endswith("Redis does not answer") for answer in answers)
+        assert all(answer.headers["Retry-After"] for answer in answers)
 
 
 @pytest.mark.parametrize("kind", AWAY)

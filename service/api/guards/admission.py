@@ -75,13 +75,13 @@ class Ticket:
     turn_at: float | None = None
     """When its command was let go to the worker; None while it stands in line."""
     refusal: ServiceError | None = None
-    """Why it never may: the line was cut."""
+    """Why it never may: the line was cut, or Redis has gone away."""
     _turn: asyncio.Future[None] | None = None
 
     async def turn(self, patience_s: float) -> float:
         """Return when the command may go to the worker, or its caller has waited for so long; how long it was.
 
-        Raises rate_limited if the line is cut before it.
+        Raises rate_limited if the line is cut before it, worker_unavailable if Redis goes away.
         """
         began = time.monotonic()
         if self.turn_at is None and self.refusal is None:
@@ -102,9 +102,9 @@ class Ticket:
         if self._turn is not None and not self._turn.done():
             self._turn.set_result(None)
 
-    def leave(self) -> None:
-        """The command has ended, or will not be sent. Called once."""
-        self.admission.leave(self)
+    def leave(self, *, was_sent: bool = True) -> None:
+        """The command has ended, or was not sent after all. Called once."""
+        self.admission.leave(self, was_sent=was_sent)
 
 
 @dataclass(eq=False, slots=True)
@@ -167,6 +167,11 @@ class Lane:
         while self.waiting and self.unfinished > self.room(settings):
             self.waiting.pop().decide(too_much("the line for the graph was cut", self.command_s))
 
+    def clear(self, refusal: ServiceError) -> None:
+        """Refuse all callers in line."""
+        while self.waiting:
+            self.waiting.popleft().decide(refusal)
+
     def room(self, settings: Settings) -> int:
         """How many may be unfinished: a few, but more if they are over soon."""
         limit, few, soon_s = settings.graph_queue_limit, settings.graph_queue_short, settings.queue_target_s
@@ -185,15 +190,16 @@ class Lane:
         self.jobs += not ticket.waits
         ticket.decide()
 
-    def end(self, ticket: Ticket) -> None:
-        """Count out the ticket, whose command has ended, and give whoever is next its turn."""
+    def end(self, ticket: Ticket, *, was_sent: bool) -> None:
+        """Count out the ticket, and give whoever is next its turn. How long one takes, what was sent says alone."""
         if ticket.turn_at is None:
             with suppress(ValueError):  # it was cut off
                 self.waiting.remove(ticket)
             return
         now = time.monotonic()
         took_s = now - max(ticket.turn_at, self.last_end)  # since it was the next in line
-        self.record(took_s, together=now - self.last_end < TOGETHER_S)
+        if was_sent:
+            self.record(took_s, together=now - self.last_end < TOGETHER_S)
         self.last_end = now
         self.at_work -= ticket.waits
         self.jobs -= not ticket.waits
@@ -213,9 +219,13 @@ class Lane:
 
     def go_on(self) -> None:
         """Callers have their turn while little of theirs is at the worker."""
-        ahead = max(BUSY, math.ceil(AHEAD_S / self.command_s) if self.command_s else 0)
-        while self.waiting and self.at_work < ahead:
+        while self.waiting and self.is_open:
             self.start(self.waiting.popleft())
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a caller may have its turn at once, with nobody before it."""
+        return self.at_work < max(BUSY, math.ceil(AHEAD_S / self.command_s) if self.command_s else 0)
 
 
 class Admission:
@@ -227,9 +237,18 @@ class Admission:
         self._of_key: Counter[str] = Counter()
         self._streams = 0
         self._streams_of_key: Counter[str] = Counter()
+        self._absence: ServiceError | None = None
+
+    def note_absence(self, absence: ServiceError | None) -> None:
+        """Redis has gone away, and this says so; None: it is back. As no line goes on meanwhile, all who stand in one
+        are told at once, and so is whoever would have to. Who finds nobody before him tries for himself."""
+        self._absence = absence
+        if absence is not None:
+            for lane in self._lanes.values():
+                lane.clear(absence)
 
     def enter(self, graph: str, key_id: str | None, *, waits: bool = True) -> Ticket:
-        """Count one command until its ticket is given back. Raises rate_limited.
+        """Count one command until its ticket is given back. Raises as `refusal` says.
 
         Work whose caller `waits` is let in if it will not wait long; work that was asked for as a job may.
         """
@@ -247,9 +266,9 @@ class Admission:
             lane.start(ticket)
         return ticket
 
-    def leave(self, ticket: Ticket) -> None:
+    def leave(self, ticket: Ticket, *, was_sent: bool = True) -> None:
         """Count out a command that has ended, or is not sent after all."""
-        ticket.lane.end(ticket)
+        ticket.lane.end(ticket, was_sent=was_sent)
         key_id = ticket.key_id
         if key_id is not None:
             self._of_key[key_id] -= 1
@@ -257,14 +276,16 @@ class Admission:
                 del self._of_key[key_id]
 
     def check(self, graph: str, key_id: str | None) -> None:
-        """Raises rate_limited if there is no room, were it but for work nobody waits for."""
+        """Raises as `refusal` says if there is no room, were it but for work nobody waits for."""
         refusal = self.refusal(graph, key_id, waits=False)
         if refusal is not None:
             raise refusal
 
     def refusal(self, graph: str, key_id: str | None, *, waits: bool = True) -> ServiceError | None:
-        """Why `enter` would refuse now; None if it would not."""
+        """Why `enter` would refuse now, rate_limited or worker_unavailable; None if it would not."""
         lane, now = self._lane(graph), time.monotonic()
+        if self._absence is not None and ((waits and not lane.is_open) or self.may_refuse(graph, key_id, waits=waits)):
+            return self._absence
         lane.look(now)
         if lane.unfinished >= self._room(lane, waits):
             if waits:

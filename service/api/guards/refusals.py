@@ -78,15 +78,16 @@ class Pace:
 
 
 class EarlyRefusals:
-    """Answers 429 for graphs and keys that are full; all else, and whoever may not know, goes on to the application."""
+    """Answers for graphs and keys that are full: 429, or 503 while Redis is away. All else, and whoever may not know,
+    goes on to the application."""
 
     def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics) -> None:
         self._app = app
         self._settings = settings
         self._metrics = metrics
         self._pace = Pace()
-        self._refused: Counter[str] = Counter()
-        """Refusals by graph since the last lines in the log."""
+        self._refused: Counter[tuple[str, str]] = Counter()
+        """Refusals by graph and code since the last lines in the log."""
         self._telling: asyncio.TimerHandle | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -106,7 +107,7 @@ class EarlyRefusals:
         await send({"type": "http.response.body", "body": body})
         scope["route"] = SimpleNamespace(path=route)
         self._metrics.observe(scope, refusal.status, time.perf_counter() - began)
-        self._tell(graph)
+        self._tell(graph, refusal.code)
 
     async def _refusal(self, scope: Scope, graph: str, route: str) -> ServiceError | None:
         """None if there is room, or if it is not for this caller to know."""
@@ -128,16 +129,16 @@ class EarlyRefusals:
             return None
         return backend.admission.refusal(graph, caller.key_id, waits=waits)
 
-    def _tell(self, graph: str) -> None:
-        """One line a second for each graph, with their number."""
-        self._refused[graph] += 1
+    def _tell(self, graph: str, code: str) -> None:
+        """One line a second for each graph and code, with their number."""
+        self._refused[graph, code] += 1
         if self._telling is None:
             self._telling = asyncio.get_running_loop().call_later(TOLD_EVERY_S, self._tell_now)
 
     def _tell_now(self) -> None:
         self._telling = None
-        for graph, count in self._refused.items():
-            log.info("refused", graph=graph, code="rate_limited", requests=count)
+        for (graph, code), count in self._refused.items():
+            log.info("refused", graph=graph, code=code, requests=count)
         self._refused.clear()
 
 

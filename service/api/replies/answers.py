@@ -104,7 +104,7 @@ async def ask(
             traceparent=request.state.traceparent,
         )
     except BaseException:
-        ticket.leave()
+        ticket.leave(was_sent=False)
         raise
     backend.dispatcher.when_done(job_id, ticket.leave)
     backend.metrics.submitted(kind, time.perf_counter() - began)
