@@ -44,7 +44,33 @@ def test_with_keys_it_asks_for_one_and_shows_whose_it_is(api: Api) -> None:
     (key_id,) = api.fakes.api_keys.keys
     assert (page.status_code, key_id in page.text, 'data-scope="update"' in page.text) == (200, True, True)
     assert 'action="../../logout"' in page.text
-    check_problem(api.http.get("/console/graphs/town", headers=HTML | SENT), "forbidden")
+    other = api.http.get("/console/graphs/town", headers=HTML | SENT)
+    assert (other.status_code, "The key is good for graphs named city..." in other.text) == (403, True)
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "said", "home"),
+    [
+        ("/console/nope", "not_found", "There is no /console/nope; the console is at /console.", "../console"),
+        ("/console/graphs", "not_found", "There is no /console/graphs; ", "../console"),
+        ("/console/", "not_found", "There is no /console/; ", "../console"),
+        ("/console/graphs/a/b", "not_found", "There is no /console/graphs/a/b; ", "../../../console"),
+        ("/console/assets/none.js", "not_found", "The console has no such file.", "../../console"),
+        ("/console/graphs/<i>", "invalid_request", "&#x27;&lt;i&gt;&#x27; is no graph name", "../../console"),
+    ],
+)
+def test_a_page_that_there_is_not_is_refused_by_a_page(api: Api, path: str, code: str, said: str, home: str) -> None:
+    """To a browser; with a way back, at whatever address a proxy has put the service."""
+    page = api.http.get(path, headers=HTML | TYPED)
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert "script" not in page.text
+    assert f'<a href="{home}">' in page.text
+    assert said in page.text
+    problem = api.http.get(path, headers={"Accept": "*/*"})
+    check_problem(problem, code)
+    assert page.status_code == problem.status_code
+    assert "Accept" in page.headers["vary"]
+    assert api.http.post(path, headers=HTML | TYPED).headers["content-type"] == "application/problem+json"
 
 
 def test_a_page_runs_no_script_but_those_of_the_console(api: Api) -> None:

@@ -1,4 +1,4 @@
-"""The page on which a person types an API key. No script, nothing loaded from anywhere.
+"""The page on which a person types an API key, and how all plain pages look. No script, nothing loaded from anywhere.
 
 All links are relative, as those of the console are, so that the page stands wherever a proxy puts the service.
 """
@@ -76,12 +76,15 @@ def asked_to_log_in(request: Request, said: str) -> Response:
     query = request.scope["query_string"].decode("ascii", "replace")
     wanted = request.scope["path"] + (f"?{query}" if query else "")
     by_link = request.headers.get("sec-fetch-site", "none").lower() not in ("none", "same-origin")
-    root = "../" * (request.scope["path"].count("/") - 1) or "./"
-    response = login_page(
-        wanted, root=root, status=401, said=said and f"{said[0].upper()}{said[1:]}.", came_by_link=by_link
-    )
+    root, said = root_of(request.scope["path"]), said and f"{said[0].upper()}{said[1:]}."
+    response = login_page(wanted, root=root, status=401, said=said, came_by_link=by_link)
     response.headers["WWW-Authenticate"] = "Bearer"
     return response
+
+
+def root_of(path: str) -> str:
+    """What leads from the page at this path to that of the whole service."""
+    return "../" * (path.count("/") - 1) or "./"
 
 
 def session_page(key_id: str, scope: str) -> Response:
@@ -96,8 +99,13 @@ def open_page() -> Response:
 
 
 def _page(parts: list[str], status: int = 200) -> Response:
+    return plain_page("Headrace: log in", parts, status)
+
+
+def plain_page(title: str, parts: list[str], status: int) -> Response:
+    """A page of these parts, which are markup; the title is text."""
     head = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Headrace: log in</title>'
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head><body>'
     )
     return HTMLResponse(f"{head}<h1>Headrace</h1>{''.join(parts)}</body></html>", status, FORM_HEADERS)

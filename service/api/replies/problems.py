@@ -18,6 +18,7 @@ from service.api.headers import wants_page
 from service.api.replies import signposts
 from service.api.replies.heads import is_of_head
 from service.api.replies.login_page import asked_to_log_in
+from service.api.replies.refused_page import refused_page, wants_refused_page
 from service.api.replies.streams import NothingFollows
 from service.errors import RETRY_AFTER_S, STATUS, TITLES, ServiceError
 from service.models.faults import text_of
@@ -99,7 +100,12 @@ def _answer(request: Request, error: ServiceError) -> Response:
     """The refusal, with its code left for the log."""
     state = request.scope.setdefault("state", {})
     state["code"] = error.code
-    return problem_response(error, state.get("request_id"))
+    response = problem_response(error, state.get("request_id"))
+    if not wants_refused_page(request):
+        return response
+    page = refused_page(request.scope["path"], error)
+    page.headers.update({name: value for name, value in response.headers.items() if name not in page.headers})
+    return page
 
 
 def install(app: FastAPI) -> None:

@@ -57,7 +57,12 @@ def not_found(app: FastAPI, path: str) -> str:
     paths = _operations(app)
     asked = [segment for segment in path.split("/") if segment][: MAX_SEGMENTS + 1]
     near = _nearest(asked, paths) or _nearest(["v1", *asked], paths)
-    end = f"did you mean {_shown(near)}?" if near else "GET /openapi.json lists the paths there are"
+    if near:
+        end = f"did you mean {_shown(near)}?"
+    elif asked[:1] == ["console"]:
+        end = "the console is at /console"
+    else:
+        end = "GET /openapi.json lists the paths there are"
     return f"there is no {_shown(path)}; {end}"
 
 

@@ -1,0 +1,33 @@
+"""A refusal as a page, for a browser that asked for one of the pages for people. Programs get the problem itself."""
+
+from html import escape
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.api.headers import wants_page
+from service.api.replies.login_page import HOME, plain_page, root_of
+from service.errors import TITLES, ServiceError
+
+STATUS_PAGE: Final = "/status"
+
+
+def wants_refused_page(request: Request) -> bool:
+    """Whether a browser asks for a page, be it one that there is not."""
+    path = request.scope["path"]
+    is_page = path in (HOME, STATUS_PAGE) or path.startswith(f"{HOME}/")
+    return is_page and request.method == "GET" and wants_page(request.headers)
+
+
+def refused_page(path: str, error: ServiceError) -> Response:
+    """What was refused, and links to the pages that there are."""
+    root = root_of(path)
+    console, status = f"{root}{HOME[1:]}", f"{root}{STATUS_PAGE[1:]}"
+    said = error.detail[:1].upper() + error.detail[1:]
+    parts = [
+        f'<p class="bad">{escape(TITLES[error.code])}.</p>',
+        f"<p>{escape(said if said.endswith(('.', '?')) else f'{said}.')}</p>",
+        f'<p><a href="{console}">The console</a>, <a href="{status}">the state of the service</a></p>',
+    ]
+    return plain_page(f"Headrace: {TITLES[error.code]}", parts, error.status)
