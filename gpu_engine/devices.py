@@ -6,6 +6,7 @@ before it is asked, and opens no device.
 
 import os
 from collections.abc import Mapping, MutableMapping, Sequence
+from importlib.util import find_spec
 from typing import Final
 
 VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
@@ -13,6 +14,11 @@ VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 
 PEERS: Final = "cuda-peers"
 """The engine for which one process has several devices."""
+
+NO_CUPY: Final = (
+    "CuPy is not installed: add the extra gpu13, or gpu12 where the driver is of CUDA 12 (pip install '.[gpu13]')"
+)
+NO_DEVICE: Final = "no CUDA device can be used: is the driver there?"
 
 
 def devices() -> list[str]:
@@ -25,6 +31,13 @@ def devices() -> list[str]:
         return [runtime.getDeviceProperties(number)["name"].decode() for number in range(runtime.getDeviceCount())]
     except runtime.CUDARuntimeError:
         return []
+
+
+def why_none() -> str:
+    """Why there are no `devices`; empty if there are some."""
+    if devices():
+        return ""
+    return NO_DEVICE if find_spec("cupy") else NO_CUPY
 
 
 def bind(number: int, environment: MutableMapping[str, str] = os.environ) -> None:

@@ -9,7 +9,7 @@ from gpu_engine.cpu.decompose import distribute
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.cpu.routes import straighten
 from gpu_engine.cuda.presets.schedules import DEFAULT, find
-from gpu_engine.devices import PEERS, devices
+from gpu_engine.devices import NO_CUPY, NO_DEVICE, PEERS, devices
 from gpu_engine.engine import Control, Engine
 from gpu_engine.errors import EngineError, UnknownEngine
 from gpu_engine.footprint import Room, unlimited
@@ -94,8 +94,17 @@ def missing_device() -> str:
     try:
         from gpu_engine.cuda.module import device_available
     except ImportError:
-        return "CuPy is not installed (extra gpu12 or gpu13)"
-    return "" if device_available() else "no CUDA device can be used"
+        return NO_CUPY
+    return "" if device_available() else NO_DEVICE
+
+
+def why_not(choice: Choice) -> str:
+    """Why this engine cannot be had here; empty if it can."""
+    try:
+        kind, _ = _parse(choice)
+    except UnknownEngine as error:
+        return error.message
+    return missing_device() if kind in ("cuda", PEERS) else ""
 
 
 def prepare(choice: Choice = "auto") -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import ray
 
-from gpu_engine.select import missing_device, open_engine
+from gpu_engine.select import missing_device, open_engine, why_not
 from service.open_files import raise_limit
 from service.settings import read_settings
 from service.telemetry import logs
@@ -39,6 +39,8 @@ class WorkerActor:
             if missing := missing_device():
                 raise RuntimeError(f"worker {name} is for a GPU: {missing}")
             gpu = 0  # the only one that Ray lets it see
+        if lacking := why_not(settings.engine):
+            raise RuntimeError(f"HEADRACE_ENGINE is {settings.engine}: {lacking}")
         raise_limit()
         sys.setswitchinterval(SWITCH_S)
         open_chosen = partial(open_engine, choice=settings.engine)

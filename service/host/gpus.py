@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from gpu_engine.devices import PEERS, VISIBLE, devices, only
+from gpu_engine.devices import PEERS, VISIBLE, devices, only, why_none
+from service.host.refusal import CannotServe
 from service.settings import Settings
 
 NO_GPU: Final = "no CUDA device can be used here: is the driver there, and CuPy (extra gpu12 or gpu13)?"
@@ -53,6 +54,13 @@ def plan(settings: Settings, prefix: str = "", list_devices: ListDevices = devic
     beside = settings.workers if "workers" in settings.model_fields_set else 0
     on_host = {"HEADRACE_ENGINE": "cpu"}
     return chosen + [WorkerPlan(f"{prefix}cpu-{number}", environment=on_host) for number in range(beside)]
+
+
+def check_engine(settings: Settings, why_no_device: Callable[[], str] = why_none) -> None:
+    """Look whether there is a device, if the engine needs one. Raises `CannotServe`: else each worker would find out,
+    and be started again."""
+    if settings.engine not in ("auto", "cpu") and (lacking := why_no_device()):
+        raise CannotServe(f"HEADRACE_ENGINE is {settings.engine}: {lacking}. HEADRACE_ENGINE=auto or cpu does without")
 
 
 def choose(wanted: str, there: Sequence[str]) -> list[int]:

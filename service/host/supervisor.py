@@ -25,7 +25,7 @@ from service.host.children import Child, Popen, spawn_options, stop_together
 from service.host.data_dir import Kept, Lock, locked
 from service.host.ending import end_by_signals
 from service.host.files import take_files
-from service.host.gpus import WorkerPlan, plan
+from service.host.gpus import WorkerPlan, check_engine, plan
 from service.host.kernels import check_kernels
 from service.host.listeners import is_loopback, listening, url_of
 from service.host.redis_wait import await_redis
@@ -72,6 +72,7 @@ def serve(
     _check_certificate(settings)
     check_kernels()
     workers = plan(settings)
+    check_engine(settings)
     settings = settings.model_copy(update={"insecure_any_host": any_host})
     is_local = any_host or is_loopback(settings.host)
     take_files()

@@ -10,7 +10,7 @@ from typing import Final
 from service.host.children import Child, Popen, spawn_options, stop_together
 from service.host.ending import end_by_signals
 from service.host.files import take_files
-from service.host.gpus import WorkerPlan, plan
+from service.host.gpus import WorkerPlan, check_engine, plan
 from service.host.kernels import check_kernels
 from service.host.redis_wait import await_redis
 from service.host.refusal import CannotServe
@@ -38,6 +38,7 @@ def named(settings: Settings, name: str) -> list[WorkerPlan]:
 def work(settings: Settings, name: str) -> None:
     """Run them until one of `ending.ENDING`. Raises `CannotServe` or `gpus.NoSuchGpu` before anything is started."""
     workers = named(settings, name)
+    check_engine(settings)
     check_kernels()
     take_files()
     stop = threading.Event()

@@ -1,14 +1,17 @@
 """One worker for each GPU that is asked for, and clear words where there is none. This machine needs to have none."""
 
+import os
+import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from gpu_engine import devices
 from service.host import gpus
-from service.host.gpus import NO_GPU, NoSuchGpu, WorkerPlan, choose, plan
+from service.host.gpus import NO_GPU, NoSuchGpu, WorkerPlan, check_engine, choose, plan
 from service.host.supervisor import CannotServe
 from service.host.workers import named
 from service.settings import Settings
@@ -115,3 +118,49 @@ def test_devices_are_listed_as_cuda_counts_them(count: int, monkeypatch: pytest.
 def test_without_cupy_there_are_no_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy.cuda", None)
     assert devices.devices() == []
+
+
+@pytest.mark.parametrize(
+    ("engine", "lacking"),
+    [("cuda", devices.NO_CUPY), ("cuda-peers", devices.NO_DEVICE), ("cuda:ecl", devices.NO_DEVICE)],
+)
+def test_an_engine_that_cannot_be_had_is_refused(engine: str, lacking: str) -> None:
+    with pytest.raises(CannotServe) as refused:
+        check_engine(Settings(engine=engine), lambda: lacking)
+    assert f"HEADRACE_ENGINE is {engine}: {lacking}" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_an_engine_that_can_be_had_is_not_refused() -> None:
+    for engine in ("cuda", "cuda:ecl", "cuda-peers"):
+        check_engine(Settings(engine=engine), lambda: "")
+    for engine in ("auto", "cpu"):
+        check_engine(Settings(engine=engine), lambda: devices.NO_CUPY)
+
+
+def test_a_worker_says_in_one_line_which_presets_there_are() -> None:
+    environment = os.environ | {"HEADRACE_ENGINE": "cuda:nope"}
+    command = [sys.executable, "-m", "service.worker", "--name", "w"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "HEADRACE_ENGINE is cuda:nope: no preset 'nope'; there are default, " in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("service.cli", "serve", "--data-dir", "data", "--port", "0"),
+        ("service.cli", "worker", "--redis-url", "redis://127.0.0.1:1"),
+        ("service.worker", "--name", "w"),
+    ],
+    ids=lambda command: " ".join(command[:2]),
+)
+def test_it_is_refused_in_one_line_before_anything_is_started(command: tuple[str, ...], tmp_path: Path) -> None:
+    """It was said by the tracebacks of five workers."""
+    environment = os.environ | {"HEADRACE_ENGINE": "cuda", devices.VISIBLE: "-1"}
+    done = subprocess.run(
+        [sys.executable, "-m", *command], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout, [*tmp_path.iterdir()]) == (1, "", [])
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("headrace: HEADRACE_ENGINE is cuda: ")
