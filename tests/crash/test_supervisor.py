@@ -4,6 +4,7 @@ import json
 import os
 import re
 import resource
+import shlex
 import shutil
 import signal
 import socket
@@ -17,6 +18,7 @@ from typing import Any
 
 import httpx
 import pytest
+from headrace import Client
 
 from tests.serving import PATIENCE_S, Service, eventually, serve_command, serving
 from tests.shared_services import Services
@@ -146,6 +148,24 @@ def test_a_signal_ends_all_and_keeps_all(tmp_path: Path) -> None:
         again.wait_ready()
         assert again.process.poll() is None
         finishes_a_slow_answer_before_its_end(again)
+
+
+def test_a_client_and_its_events_outlast_a_restart_of_all(tmp_path: Path) -> None:
+    """For longer than six tries would take, which were all that there were."""
+    with serving(tmp_path) as service, Client(service.url) as client:
+        load(service)
+        events = client.graph("city").events()
+        service.process.terminate()
+        assert service.process.wait(PATIENCE_S) == 0
+        again = serve_command(tmp_path, "--port", service.url.rpartition(":")[2])
+        command = f"sleep 4; exec {shlex.join(again)}"
+        with subprocess.Popen(["sh", "-c", command], stdout=subprocess.DEVNULL) as process:
+            try:
+                assert client.graph("city").patch(edges=[0], set=[2]).version == 2
+                assert next(events).version == 2
+            finally:
+                events.close()
+                process.terminate()
 
 
 def finishes_a_slow_answer_before_its_end(service: Service) -> None:

@@ -229,6 +229,41 @@ def test_retries_are_bounded() -> None:
     assert len(script.requests) == 3
 
 
+class Clock:
+    """A time of its own, in which pauses alone pass."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_s = 100.0
+        monkeypatch.setattr("headrace._exchange.time.monotonic", lambda: self.now_s)
+        monkeypatch.setattr("headrace._caller.time.sleep", self.pass_)
+
+    def pass_(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+@pytest.mark.parametrize("gone", [httpx.ConnectError("refused"), httpx.Response(502, text="nobody is there")])
+def test_a_service_that_is_restarted_is_waited_for_as_long_as_is_said(
+    monkeypatch: pytest.MonkeyPatch, gone: httpx.Response | Exception
+) -> None:
+    """A client that has never been answered soon says that the URL may be wrong."""
+    clock = Clock(monkeypatch)
+    script = Script(*(gone for _ in range(99)))
+    once = httpx.MockTransport(script)
+    for retry, first_s, later_s in ((Retry(), 3.0, 30.0), (Retry(restart_s=90), 3.0, 90.0), (Retry(restart_s=1), 1, 1)):
+        with Client("http://service", retry=retry, transport=once) as client:
+            began_s = clock.now_s
+            with pytest.raises(headrace.TransportError):
+                client.status()
+            assert clock.now_s - began_s == pytest.approx(first_s)
+            script.answers.insert(0, ok())
+            client.graph("city")
+            began_s = clock.now_s
+            with pytest.raises(headrace.TransportError):
+                client.status()
+            assert clock.now_s - began_s == pytest.approx(later_s)
+    assert 10 < len(script.requests) < 99
+
+
 def test_a_retry_after_beyond_patience_is_raised_at_once() -> None:
     script = Script(problem(503, "worker_unavailable", **{"Retry-After": "60"}))
     with script.client() as client, pytest.raises(headrace.WorkerUnavailable) as error:

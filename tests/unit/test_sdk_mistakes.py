@@ -149,7 +149,14 @@ def test_names_that_would_be_the_path_of_something_else(name: Any) -> None:
 
 
 def test_clients() -> None:
-    for given in ({"attempts": 0}, {"attempts": 2.5}, {"base_s": -1}, {"longest_s": math.nan}, {"patience_s": "3"}):
+    for given in (
+        {"attempts": 0},
+        {"attempts": 2.5},
+        {"base_s": -1},
+        {"longest_s": math.nan},
+        {"patience_s": "3"},
+        {"restart_s": -2},
+    ):
         with pytest.raises(InvalidInput, match=f"{next(iter(given))} .*, not "):
             Retry(**given)  # type: ignore[arg-type]  # no type checker has seen it
     assert repr(Client("user:secret@host:81/prefix/v1")) == "<Client http://host:81/prefix>"

@@ -39,7 +39,8 @@ class AsyncCaller:
         headers: Mapping[str, str] | None,
         transport: httpx.AsyncBaseTransport | None,
     ) -> None:
-        self.retry = retry
+        self._retry = retry
+        self._was_answered = False
         self._timeout_s = silence(timeout_s)
         self.url = url = exchange.full_url(base_url)
         http = partial(
@@ -52,6 +53,11 @@ class AsyncCaller:
             limits=exchange.CONNECTIONS,
         )
         self._pools = Pools(partial(opened, http), asyncio.get_running_loop, lambda loop: loop.is_closed())
+
+    @property
+    def retry(self) -> Retry:
+        """How a call is repeated now."""
+        return self._retry if self._was_answered else self._retry.at_first()
 
     async def close(self) -> None:
         if (http := self._pools.end()) is not None:
@@ -95,6 +101,7 @@ class AsyncCaller:
         with translated():
             request = exchange.request_of(http, step, _content(step, on_sent), self._timeout_s)
             response = await http.send(request, stream=True)
+            self._was_answered = True
             async with aclosing(response):
                 into = step.into if response.is_success else None
                 response.stream = Metered(response, self._timeout_s, to_memory=into is None)
@@ -131,6 +138,7 @@ class AsyncCaller:
                     return response
 
                 response = await given_up_whole(opened())
+                self._was_answered = True
                 if not response.is_success:
                     await response.aread()
                     raise exchange.error_of(response)

@@ -1,6 +1,7 @@
 """What a graph's asynchronous handle has for the change feed."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from types import TracebackType
@@ -12,7 +13,7 @@ from headrace._async_handle import AsyncHandle
 from headrace._calls import Terminals
 from headrace._connecting import translated
 from headrace._errors import ConnectionFailed, RateLimited, TransportError, WorkerUnavailable
-from headrace._exchange import Deadline
+from headrace._exchange import Deadline, Tries
 from headrace._sse import EventReader
 
 
@@ -26,7 +27,7 @@ class AsyncEvents:
         self.last_id = feed.event_id(after)
         """Where another reader would go on."""
         self._is_lost = False
-        self._failures = 0
+        self._tries = Tries(caller.retry)
         """Since the last connection that lasted."""
 
     @classmethod
@@ -45,11 +46,11 @@ class AsyncEvents:
                     await self._open()
                 return await self._read()
             except (TransportError, RateLimited, WorkerUnavailable) as error:
-                self._failures, self._is_lost = self._failures + 1, True
+                self._is_lost = True
                 await self.close()
-                pause_s = self._caller.retry.pause_s(self._failures, getattr(error, "retry_after_s", None))
-                if pause_s is None or self._failures > self._caller.retry.attempts:
-                    self._failures = 0
+                pause_s = self._tries.pause_s(error)
+                if pause_s is None or self._tries.failures > (self._tries.retry.attempts or math.inf):
+                    self._tries = Tries(self._caller.retry)
                     raise
                 await asyncio.sleep(pause_s)
 
@@ -80,7 +81,7 @@ class AsyncEvents:
                     self.last_id = self._reader.last_id
                     self._blocks += 1
                 if event is not None or self._blocks > 1:  # the first says where it begins; a comment comes after 15 s
-                    self._failures = 0
+                    self._tries = Tries(self._caller.retry)
                 if event is not None:
                     return feed.Event.of(event)
         await self._stack.aclose()

@@ -42,7 +42,8 @@ class Caller:
         headers: Mapping[str, str] | None,
         transport: httpx.BaseTransport | None,
     ) -> None:
-        self.retry = retry
+        self._retry = retry
+        self._was_answered = False
         self._timeout_s = silence(timeout_s)
         self.url = url = exchange.full_url(base_url)
         http = partial(
@@ -56,6 +57,11 @@ class Caller:
         )
         self._pools = Pools(partial(opened, http), os.getpid, lambda process: process != os.getpid())
         self._pools.own()
+
+    @property
+    def retry(self) -> Retry:
+        """How a call is repeated now."""
+        return self._retry if self._was_answered else self._retry.at_first()
 
     def close(self) -> None:
         if (http := self._pools.end()) is not None:
@@ -94,6 +100,7 @@ class Caller:
             with translated():
                 request = exchange.request_of(http, step, _content(step, on_sent), self._timeout_s)
                 response = http.send(request, stream=True)
+                self._was_answered = True
                 with closing(response):
                     into = step.into if response.is_success else None
                     response.stream = Metered(response, self._timeout_s, to_memory=into is None)
@@ -125,6 +132,7 @@ class Caller:
         http = self._pools.own()
         try:
             with translated(), http.stream("GET", path, headers=headers, timeout=timeout_s) as response:
+                self._was_answered = True
                 if not response.is_success:
                     response.read()
                     raise exchange.error_of(response)

@@ -9,7 +9,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import Any, BinaryIO, TypeAlias, TypeVar
 from uuid import uuid4
@@ -52,6 +52,12 @@ PROBE_S = 5.0
 
 LONGEST_PROBE_PAUSE_S = 0.5
 
+FIRST_S = 3.0
+"""How long a service is tried that has never answered a client: it may not be there at all."""
+
+MOST_DOUBLED = 30
+"""Pauses are doubled no more often."""
+
 
 @dataclass(frozen=True, slots=True)
 class Retry:
@@ -59,32 +65,47 @@ class Retry:
 
     Every call may be: those that change something carry an Idempotency-Key, which questions do not need. What the
     service says in Retry-After is heeded, with up to half as much more at random so that callers do not come back
-    together, until the `timeout_s` of the call, or without one for `patience_s` in all. Where it does not say when,
-    there are `attempts`, and the n-th pause is ``base_s * 2**n``, `longest_s` at most, half of it at random.
+    together, until the `timeout_s` of the call, or without one for `patience_s` in all. Where it does not say when, as
+    one that is being restarted, it is tried for `restart_s` from the first failure on, or `attempts` times if that is
+    given; the n-th pause is ``base_s * 2**n``, `longest_s` at most, half of it at random. Before a client has had any
+    answer at all it is tried for 3 s at most, as its URL may be wrong: `wait_ready` waits for a service that
+    starts.
     """
 
-    attempts: int = 6
+    attempts: int | None = None
     base_s: float = 0.1
     longest_s: float = 10.0
     patience_s: float = 180.0
+    restart_s: float = 30.0
 
     def __post_init__(self) -> None:
         """Raises `InvalidInput` for what is no count, and for what is no time."""
-        if isinstance(self.attempts, bool) or not isinstance(self.attempts, int) or self.attempts < 1:
-            raise InvalidInput(f"attempts says how often a call is tried, 1 or more, not {self.attempts!r}")
-        for name in ("base_s", "longest_s", "patience_s"):
+        given = self.attempts
+        if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 1):
+            raise InvalidInput(f"attempts says how often a call is tried, 1 or more, not {given!r}")
+        for name in ("base_s", "longest_s", "patience_s", "restart_s"):
             if seconds(getattr(self, name), name) < 0:
                 raise InvalidInput(f"{name} is a number of seconds, 0 or more, not {getattr(self, name)!r}")
 
-    def pause_s(self, failures: int, retry_after_s: float | None, left_s: float = math.inf) -> float | None:
-        """Seconds until the next attempt after so many failed ones; None to give up, also for want of time."""
+    def at_first(self) -> "Retry":
+        """The same for a client that has had no answer yet."""
+        return replace(self, restart_s=min(self.restart_s, FIRST_S))
+
+    def pause_s(
+        self, failures: int, retry_after_s: float | None, left_s: float = math.inf, failing_s: float = 0.0
+    ) -> float | None:
+        """Seconds until the next attempt after so many failed ones, the first of them `failing_s` ago; None to give up,
+        also for want of time."""
         if retry_after_s is not None:
             least_s = max(retry_after_s, self.base_s)
             return None if least_s > left_s else min(least_s * random.uniform(1, 1.5), left_s)
-        if failures >= self.attempts:
-            return None
-        pause_s: float = min(self.base_s * 2 ** (failures - 1), self.longest_s) * random.uniform(0.5, 1)
-        return None if pause_s > left_s else pause_s
+        pause_s: float = min(self.base_s * 2 ** min(failures - 1, MOST_DOUBLED), self.longest_s) * random.uniform(
+            0.5, 1
+        )
+        if self.attempts is not None:
+            return None if failures >= self.attempts or pause_s > left_s else pause_s
+        left_s = min(left_s, self.restart_s - failing_s)
+        return None if left_s <= 0 else min(max(pause_s, SHORT_HOLD_S), left_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +126,26 @@ class Deadline:
     def hold_s(self) -> int:
         """What to ask the service to hold a request for: whole seconds (RFC 7240), rounded up."""
         return math.ceil(min(HOLD_S, self.remaining_s))
+
+
+@dataclass(slots=True)
+class Tries:
+    """One call, or one wait for what comes next in a stream, and how often it has failed."""
+
+    retry: Retry
+    until: Deadline = Deadline()
+    failures: int = 0
+    _first_at: float = 0.0
+
+    def pause_s(self, error: BaseException) -> float | None:
+        """Seconds until the next attempt after this failure; None to give up."""
+        now = time.monotonic()
+        if not self.failures:
+            self._first_at = now
+        self.failures += 1
+        failing_s = now - self._first_at
+        left_s = self.until.remaining_s if self.until.ends_at < math.inf else self.retry.patience_s - failing_s
+        return self.retry.pause_s(self.failures, getattr(error, "retry_after_s", None), left_s, failing_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,8 +371,8 @@ def _exchange(
         headers["Content-Length"] = str(call.body.n_bytes)
         if call.body.encoding:
             headers["Content-Encoding"] = call.body.encoding
-    failures = 0
     until = deadline if deadline.ends_at < math.inf else Deadline.after(retry.patience_s)
+    tries = Tries(retry, until)
     while True:
         outcome = yield Send(
             call.method,
@@ -346,8 +387,7 @@ def _exchange(
         if isinstance(outcome, httpx.Response) and outcome.is_success:
             return outcome
         error = outcome if isinstance(outcome, TransportError) else error_of(outcome)
-        failures += 1
-        pause_s = retry.pause_s(failures, _retry_after_s(error), until.remaining_s) if _may_retry(error) else None
+        pause_s = tries.pause_s(error) if _may_retry(error) else None
         if pause_s is None:
             raise error
         yield Pause(pause_s)
@@ -387,10 +427,6 @@ def _may_retry(error: TransportError | ApiError) -> bool:
     if isinstance(error, ApiError):
         return error.status in RETRIED_STATUS
     return not isinstance(error, UnexpectedAnswer) or error.status in RETRIED_GATEWAY_STATUS
-
-
-def _retry_after_s(error: TransportError | ApiError) -> float | None:
-    return error.retry_after_s if isinstance(error, ApiError | UnexpectedAnswer) else None
 
 
 def _seconds(text: str | None) -> float | None:

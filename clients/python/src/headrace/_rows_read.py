@@ -21,7 +21,7 @@ from headrace._errors import (
     WaitTimeout,
     WorkerUnavailable,
 )
-from headrace._exchange import Deadline, Retry
+from headrace._exchange import Deadline, Retry, Tries
 from headrace._results import Json
 
 Row = TypeVar("Row")
@@ -58,8 +58,11 @@ class RowReader(Generic[Row]):
     is_over: bool = False
     _etag: str | None = None
     _skips_head: bool = True
-    _failures: int = 0
+    _tries: Tries = field(init=False)
     _opened_at: float = -math.inf
+
+    def __post_init__(self) -> None:
+        self._tries = Tries(self.retry, self.deadline)
 
     @property
     def path(self) -> str:
@@ -101,7 +104,7 @@ class RowReader(Generic[Row]):
             self.is_over = body.get("done") is True
             return None
         row = exchange.parsed(self.parse, body)
-        self.count, self._failures = self.count + 1, 0
+        self.count, self._tries = self.count + 1, Tries(self.retry, self.deadline)
         return row
 
     def cut(self) -> ConnectionFailed:
@@ -112,9 +115,10 @@ class RowReader(Generic[Row]):
         """How long to wait before the lines are asked for again after this; raises it if that is not worth while."""
         if isinstance(error, UnexpectedAnswer):
             raise error
-        self._failures = 1 if time.monotonic() - self._opened_at >= HELD_S else self._failures + 1
+        if time.monotonic() - self._opened_at >= HELD_S:
+            self._tries = Tries(self.retry, self.deadline)
         self._opened_at = math.inf
-        pause_s = self.retry.pause_s(self._failures, getattr(error, "retry_after_s", None), self.deadline.remaining_s)
-        if pause_s is None or self._failures > self.retry.attempts:
+        pause_s = self._tries.pause_s(error)
+        if pause_s is None or self._tries.failures > (self.retry.attempts or math.inf):
             raise error
         return pause_s

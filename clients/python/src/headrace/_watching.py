@@ -1,6 +1,7 @@
 # Made by scripts/synchronous_client.py from _async_watching.py: change that one.
 """What a graph's synchronous handle has for the change feed."""
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -12,7 +13,7 @@ from headrace._caller import Caller
 from headrace._calls import Terminals
 from headrace._connecting import translated
 from headrace._errors import ConnectionFailed, RateLimited, TransportError, WorkerUnavailable
-from headrace._exchange import Deadline
+from headrace._exchange import Deadline, Tries
 from headrace._handle import Handle
 from headrace._sse import EventReader
 
@@ -27,7 +28,7 @@ class Events:
         self.last_id = feed.event_id(after)
         """Where another reader would go on."""
         self._is_lost = False
-        self._failures = 0
+        self._tries = Tries(caller.retry)
         """Since the last connection that lasted."""
 
     @classmethod
@@ -46,11 +47,11 @@ class Events:
                     self._open()
                 return self._read()
             except (TransportError, RateLimited, WorkerUnavailable) as error:
-                self._failures, self._is_lost = self._failures + 1, True
+                self._is_lost = True
                 self.close()
-                pause_s = self._caller.retry.pause_s(self._failures, getattr(error, "retry_after_s", None))
-                if pause_s is None or self._failures > self._caller.retry.attempts:
-                    self._failures = 0
+                pause_s = self._tries.pause_s(error)
+                if pause_s is None or self._tries.failures > (self._tries.retry.attempts or math.inf):
+                    self._tries = Tries(self._caller.retry)
                     raise
                 time.sleep(pause_s)
 
@@ -81,7 +82,7 @@ class Events:
                     self.last_id = self._reader.last_id
                     self._blocks += 1
                 if event is not None or self._blocks > 1:  # the first says where it begins; a comment comes after 15 s
-                    self._failures = 0
+                    self._tries = Tries(self._caller.retry)
                 if event is not None:
                     return feed.Event.of(event)
         self._stack.close()
