@@ -5,6 +5,7 @@ loaded it. All its keys hang on the id, so a new graph of an old name never meet
 """
 
 import json
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -56,6 +57,8 @@ class GraphInfo(BaseModel):
     source: int | str | None = None
     sink: int | str | None = None
     flow_states: int = 0
+    measured_at: datetime | None = None
+    """When its worker last told `bytes`, `device_bytes` and `flow_states`: at a heartbeat, if they were others then."""
     coordinates: str | None = None
     """What x and y of the vertices are, as in EPSG:4326; None: they have none."""
 
@@ -223,7 +226,7 @@ class Registry:
             (exists,) = watched(pipe, [key], ("HEXISTS", key, "version"))
             if exists:
                 pipe.multi()
-                pipe.hset(key, mapping=fields)
+                pipe.hset(key, mapping=fields | {"measured_at": time.time()})
                 pipe.set(self._keys.states(graph_id), states, ex=TTL_S)
                 pipe.execute()
 
@@ -304,7 +307,8 @@ def check_version(name: str, version: int | None, if_match: IfMatch, generation:
 
 def write_info(info: GraphInfo) -> dict[Any, Any]:
     """Hash fields; the version and its time stand apart, as every commit changes them."""
-    moving = {"name", "version", "generation", "updated_at", "worker", "flow_states", "bytes", "device_bytes"}
+    figures = {"flow_states", "bytes", "device_bytes", "measured_at"}
+    moving = {"name", "version", "generation", "updated_at", "worker", *figures}
     static = info.model_dump_json(exclude=moving)
     return {
         "info": static,
@@ -314,6 +318,7 @@ def write_info(info: GraphInfo) -> dict[Any, Any]:
         "flow_states": info.flow_states,
         "bytes": info.bytes,
         "device_bytes": info.device_bytes,
+        "measured_at": info.updated_at.timestamp(),
     }
 
 
@@ -321,8 +326,10 @@ def read_info(name: str, graph_id: str, row: dict[bytes, bytes]) -> GraphInfo:
     """What is said of a graph. Raises `unreadable.NOT_READ`."""
     moving = {key: row[key.encode()].decode() for key in ("version", "updated_at", "worker", "flow_states", "bytes")}
     moving["device_bytes"] = row.get(b"device_bytes", b"0").decode()
+    measured_at = float(row.get(b"measured_at") or moving["updated_at"])  # an earlier release kept none
     moving |= {key: row[key.encode()].decode() for key in SIZES if key.encode() in row}
     ends = json.loads(row.get(b"ends", b"{}"))
     info = GraphInfo.model_validate(json.loads(row[b"info"]) | {"name": name} | moving | ends)
     info.generation = generation_of(graph_id)
-    return info.model_copy(update={"updated_at": info.updated_at.astimezone(UTC)})
+    info.updated_at, info.measured_at = info.updated_at.astimezone(UTC), datetime.fromtimestamp(measured_at, UTC)
+    return info

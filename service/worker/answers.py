@@ -329,12 +329,13 @@ def graph_info(graph: Graph, worker: str, created_at: float) -> GraphInfo:
         bytes=footprint.host,
         device_bytes=footprint.device,
         created_at=datetime.fromtimestamp(created_at, UTC),
-        updated_at=datetime.fromtimestamp(time.time(), UTC),
+        updated_at=(now := datetime.fromtimestamp(time.time(), UTC)),
         engine=graph.engine.name,
         worker=worker,
         source=network.vertex_labels.name(network.source),
         sink=network.vertex_labels.name(network.sink),
         flow_states=len(graph.states),
+        measured_at=now,
         coordinates=None if network.coordinates is None else network.coordinates.crs,
     )
 

@@ -18,7 +18,7 @@ from service.settings import Settings
 from service.store import snapshots
 from service.store.applied import Applied, Fenced
 from service.store.blobs import CHUNK_BYTES, Blobs, BrokenBlob
-from service.store.catalogue import GraphInfo, Registry
+from service.store.catalogue import GraphInfo, Registry, read_info
 from service.store.connection import connect
 from service.store.jobs.outcomes import CANCELLED, Committed, Over
 from service.store.keys import Keys
@@ -242,6 +242,25 @@ def test_a_new_graph_of_an_old_name_starts_afresh(store: Store) -> None:
     assert store.registry.find("g", new).held is not None
     with pytest.raises(Fenced):
         store.append(3)  # to the old id
+
+
+def test_what_a_graph_takes_is_told_with_its_time(store: Store) -> None:
+    """An update has no part in it; of a row that an earlier release has written the time is not known better."""
+
+    def told() -> GraphInfo:
+        return read_info("g", store.id, store.client.hgetall(store.keys.graph(store.id)))  # type: ignore[arg-type]
+
+    assert told().measured_at == told().updated_at == NOW
+    before = time.time()
+    store.registry.note(store.id, b"", bytes=200, device_bytes=0, flow_states=2)
+    noted = told()
+    assert (noted.bytes, noted.flow_states, noted.updated_at) == (200, 2, NOW)
+    assert noted.measured_at is not None
+    assert before - 1e-3 <= noted.measured_at.timestamp() <= time.time()
+    store.append(2)
+    assert told().measured_at == noted.measured_at < told().updated_at
+    store.client.hdel(store.keys.graph(store.id), "measured_at")
+    assert told().measured_at == told().updated_at
 
 
 def test_a_removed_graph_leaves_nothing(store: Store) -> None:

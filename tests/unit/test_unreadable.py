@@ -95,7 +95,7 @@ def test_a_graph_whose_record_is_none_is_refused_and_can_be_deleted(
     assert client.hkeys(keys.names) == [b"other"]
 
 
-@pytest.mark.parametrize("field", ["info", "version", "updated_at", "bytes", "ends"])
+@pytest.mark.parametrize("field", ["info", "version", "updated_at", "measured_at", "bytes", "ends"])
 def test_a_list_of_graphs_is_without_those_that_cannot_be_read(
     settings: Settings, client: Any, keys: Keys, caller: Caller, worker: Worker, field: str
 ) -> None:

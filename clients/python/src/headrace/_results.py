@@ -75,6 +75,8 @@ class GraphInfo:
     rounded: Rounded | None = None
     """Of the load that this answers: what rounding has changed of its capacities; None: nothing."""
     rounded_costs: Rounded | None = None
+    measured_at: datetime | None = None
+    """When its worker last told `bytes`, `device_bytes` and `flow_states`; None: the service does not say."""
 
     @property
     def etag(self) -> str:
@@ -100,6 +102,7 @@ class GraphInfo:
             coordinates=body.get("coordinates"),
             rounded=Rounded.from_json(body.get("rounded")),
             rounded_costs=Rounded.from_json(body.get("rounded_costs")),
+            measured_at=None if (told := body.get("measured_at")) is None else datetime.fromisoformat(told),
         )
 
 
