@@ -99,6 +99,16 @@ def test_an_unbounded_flow_names_its_path(http: httpx.Client, city: str) -> None
     assert refusal(http.post(f"{city}/max-flow")) == (422, "unbounded", [0, 1, 3])
 
 
+def test_a_graph_whose_source_is_its_sink_is_asked_by_naming_the_other_side(http: httpx.Client) -> None:
+    """So it is loaded: a default says no more than what a question is about that does not name it."""
+    content = {"tail": [0, 1], "head": [1, 2], "capacity": [3, 2], "source": 1, "sink": 1}
+    assert http.put("/v1/graphs/turn", json=content).status_code in (200, 201)
+    assert refusal(http.post("/v1/graphs/turn/max-flow")) == (422, "source_is_sink", [1])
+    assert http.post("/v1/graphs/turn/max-flow", json={"sources": [0]}).json()["value"] == 3
+    assert http.post("/v1/graphs/turn/max-flow", json={"sinks": [2]}).json()["value"] == 2
+    assert refusal(http.put("/v1/graphs/turn/watches/w", json={})) == (422, "source_is_sink", [1])
+
+
 def test_disconnected_terminals_have_the_value_zero(http: httpx.Client, city: str) -> None:
     answer = http.post(f"{city}/max-flow", json={"sources": [3], "sinks": [0]})
     assert (answer.status_code, answer.json()["value"]) == (200, 0)
