@@ -190,6 +190,7 @@ def test_graphs_without_edges(http: httpx.Client) -> None:
         ({"left": ["Nobody"]}, 422, "unknown_vertex"),
         ({"left": [0]}, 422, "unknown_vertex"),
         ({"left": []}, 422, "invalid_body"),
+        ({"left": ["Ann", "Bob", "Ann"]}, 422, "invalid_body"),
         ({"fields": ["value"]}, 422, "invalid_body"),
         ({"fields": ["edges"]}, 422, "invalid_body"),
         ({"sources": ["Ann"]}, 422, "invalid_body"),
@@ -200,6 +201,12 @@ def test_graphs_without_edges(http: httpx.Client) -> None:
 def test_refused_questions(http: httpx.Client, shift: str, body: dict[str, Any], status: int, code: str) -> None:
     assert refusal(http, shift, **body)[:2] == (status, code)
     assert refusal(http, "/v1/graphs/nowhere")[:2] == (404, "unknown_graph")
+
+
+def test_a_left_vertex_that_is_named_twice_is_told(http: httpx.Client, shift: str) -> None:
+    problem = http.post(f"{shift}/matching", json={"left": ["Bob", "Ann", "Bob"]}).json()
+    assert problem["detail"] == "'Bob' is named twice"
+    assert (problem["rows"], problem["vertices"], problem["field"]) == ([0, 2], ["Bob"], "/left")
 
 
 def test_it_is_a_job_like_others(http: httpx.Client, shift: str) -> None:

@@ -15,13 +15,13 @@ from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from service.worker import answers
 from service.worker.graph import Answer, Graph, NotProven, Solved
-from service.worker.questions.terminals import read_vertices
+from service.worker.questions.terminals import read_distinct_vertices
 
 
 def left_to_right(graph: Graph, left: Sequence[int] | Sequence[str] | None) -> Network:
     """The network as `oriented` draws it, by the caller's names of left vertices. Raises `InvalidTerminals` as well."""
     if left is not None:
-        return oriented(graph.network, read_vertices(graph.network, left, "left", "/left"))
+        return oriented(graph.network, read_distinct_vertices(graph.network, left, "left", "/left"))
     return graph.network if graph.sides is not None else oriented(graph.network)
 
 
