@@ -2,7 +2,7 @@
 
 Data commands only: no scripts, no configuration, no FLUSHALL, KEYS, DEBUG, SHUTDOWN, MIGRATE or user management.
 INFO and CONFIG GET are for `/status`; without them it says "unknown". INFO and BGREWRITEAOF are for what
-`service.store.written` does, too.
+`service.store.durable` does, too.
 """
 
 from typing import Final

@@ -11,7 +11,7 @@ commands, and at its next start Redis refuses the file. Seen with Valkey 9.1; ``
 that comes after the zeros, though it was acknowledged.
 
 When the disk is full again, Redis cuts such a file in the middle of a command, and goes on behind that. What stands
-there nobody has acknowledged: the service waits until another file has been written (`service.store.written`).
+there nobody has acknowledged: the service waits until another file has been written (`service.store.durable`).
 
 A server that is killed while it writes another file leaves what it has of that, up to as much as all data, and no later
 start of it takes that away: a server that is out of memory at each rewrite fills its disk. Seen with Valkey 9.1.

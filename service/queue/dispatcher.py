@@ -25,13 +25,13 @@ from service.queue.watch import Watch, away
 from service.settings import Settings
 from service.store.blobs import AsyncBlobs
 from service.store.connection import AWAY, WATCH_CONNECTIONS, connect_async, connect_listeners
+from service.store.durable import AsyncWritten, Restarted
 from service.store.feed.reading import FeedReader
 from service.store.jobs.events import FROM_THE_BEGINNING, Events, JobEvent
 from service.store.jobs.listing import JobList, JobPage, Mark, Sees
 from service.store.jobs.reading import Jobs
 from service.store.jobs.record import JobInfo
 from service.store.keys import Keys
-from service.store.written import AsyncWritten, Restarted
 
 JOBS_KEPT: Final = 20_000
 TRIM_EVERY: Final = 64

@@ -81,7 +81,7 @@ class Keys:
 
     @property
     def rewritten(self) -> str:
-        """String that expires: for which refusals Redis has written another file (`service.store.written`)."""
+        """String that expires: for which refusals Redis has written another file (`service.store.durable`)."""
         return f"{self.prefix}rewritten"
 
     @property

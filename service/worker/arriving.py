@@ -9,10 +9,10 @@ import redis
 import structlog
 
 from gpu_engine.errors import EngineError
+from service.store.durable import Restarted, Written
 from service.store.held import Held
 from service.store.keys import Keys
 from service.store.log import BrokenLog, Entry, Log
-from service.store.written import Restarted, Written
 from service.worker.ahead import Ahead
 from service.worker.graph import Graph
 

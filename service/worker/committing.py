@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import redis
 
+from service.store.durable import Written
 from service.store.feed.writing import Feeds
 from service.store.jobs.record import Result
 from service.store.keys import Keys
 from service.store.log import Also, Entry, Log, Packed
-from service.store.written import Written
 from service.worker.graph import Graph
 from service.worker.metrics import WorkerMetrics
 from service.worker.saving import Saver

@@ -22,13 +22,13 @@ from service.protocol import EdgesArgs, Envelope, Kind, PatchArgs
 from service.settings import Settings
 from service.store.applied import Fenced
 from service.store.blobs import Blobs
+from service.store.durable import Written
 from service.store.feed.writing import Feeds
 from service.store.jobs.record import Result
 from service.store.keys import Keys
 from service.store.log import Log
 from service.store.ownership import Ownership
 from service.store.snapshots import Snapshots
-from service.store.written import Written
 from service.worker import answers
 from service.worker.changes import capacity_change, cost_change, lower_change, vertex_change
 from service.worker.committing import UNWRITTEN_S
@@ -59,6 +59,7 @@ from service.worker.questions.supposed import Supposer
 from service.worker.questions.vertices import VerticesPage
 from service.worker.questions.what_if import WhatIf
 from service.worker.reopening import Reopener
+from service.worker.result_writer import written
 from service.worker.running.batch import Batch
 from service.worker.running.results import Results
 from service.worker.running.rows import RowRunner
@@ -67,7 +68,6 @@ from service.worker.saving import Defer, Saver
 from service.worker.solving import Solver
 from service.worker.structure import structure_change
 from service.worker.watching import Watcher
-from service.worker.written import written
 
 MOST_DISPLACED: Final = 64
 """Graphs that gave way to others between two heartbeats, of which it is remembered."""

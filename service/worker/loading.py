@@ -19,12 +19,12 @@ from service.settings import Settings
 from service.store.applied import Fenced
 from service.store.blobs import Blobs, BrokenBlob
 from service.store.catalogue import check_version
+from service.store.durable import Written
 from service.store.feed.writing import Feeds
 from service.store.jobs.outcomes import Committed
 from service.store.jobs.record import Result
 from service.store.keys import Keys, generation_of
 from service.store.rounded import RoundedInfo
-from service.store.written import Written
 from service.worker import answers
 from service.worker.copies import Copies
 from service.worker.graph import Graph, least_footprint

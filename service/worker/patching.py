@@ -33,13 +33,13 @@ from service.worker.counters import Counters
 from service.worker.graph import Graph, Solved
 from service.worker.metrics import WorkerMetrics
 from service.worker.past import Past
+from service.worker.result_writer import written
 from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.saving import Saver
 from service.worker.solving import Solver
 from service.worker.structure import deleted, ends, inserted, size, structure_change
 from service.worker.watching import Watcher
-from service.worker.written import written
 
 UpdateArgs: TypeAlias = PatchArgs | RestoreArgs | EdgesArgs
 

@@ -14,10 +14,10 @@ from service.protocol import Kind
 from service.settings import Settings
 from service.store.applied import Fenced
 from service.store.blobs import BrokenBlob
+from service.store.durable import Written
 from service.store.keys import Keys
 from service.store.listed import SnapshotInfo
 from service.store.snapshots import Capacities, Snapshots, Superseded
-from service.store.written import Written
 from service.worker.counters import Counters
 from service.worker.graph import Graph
 from service.worker.memory import Residents

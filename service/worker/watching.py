@@ -18,10 +18,10 @@ from gpu_engine.networks.terminals import Terminals
 from service.errors import ServiceError
 from service.protocol import MEDIA_TYPES, Envelope, MaxFlowArgs, UnwatchArgs, WatchArgs
 from service.store.applied import Fenced
+from service.store.durable import Written
 from service.store.feed.record import CutSeen, Event, Seen, version_tag
 from service.store.feed.writing import Feed, Feeds
 from service.store.jobs.record import Result
-from service.store.written import Written
 from service.worker import answers, json_writer
 from service.worker.copies import Copies
 from service.worker.counters import Counters

@@ -98,7 +98,7 @@ class House:
         """Between histories: Redis would take the longer to start, the more it has to read.
 
         Started again, it opens the new file for appending. In one that is not, a full disk takes back what was not
-        acknowledged in the middle, and puts it into a dump that we do not read (`service.store.written`).
+        acknowledged in the middle, and puts it into a dump that we do not read (`service.store.durable`).
         """
         server: Any = self.redis
         server.bgrewriteaof()

@@ -15,8 +15,8 @@ import redis
 from service.host import redis_server
 from service.host import torn_log as aof
 from service.settings import Settings
+from service.store.durable import AsyncWritten, Written
 from service.store.keys import Keys
-from service.store.written import AsyncWritten, Written
 from tests.serving import eventually
 
 SET = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$%d\r\n%s\r\n"

@@ -20,7 +20,7 @@ from gpu_engine.types import INFINITE
 from service.worker.columns import STEP, AmountColumn, Column, FlagColumn, IntegerColumn, NameColumn, each, listed
 from service.worker.file_writer import pieces
 from service.worker.json_writer import dumps
-from service.worker.written import unless_cancelled
+from service.worker.result_writer import unless_cancelled
 
 TEXT = b'{"version":1}'
 

@@ -18,10 +18,10 @@ from service.protocol import (
     Status,
     WatchArgs,
 )
+from service.store.durable import Restarted, Written
 from service.store.jobs.outcomes import CANCELLED
 from service.store.jobs.reading import Jobs
 from service.store.log import Log
-from service.store.written import Restarted, Written
 from service.worker.committing import UNWRITTEN_S, Updates
 from service.worker.graph import Graph
 from service.worker.graphs import Graphs

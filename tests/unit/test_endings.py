@@ -9,12 +9,12 @@ import redis
 
 from service.protocol import Command, Kind, Problem
 from service.settings import Settings
+from service.store.durable import Written
 from service.store.jobs.outcomes import CANCELLED
 from service.store.jobs.record import Result
 from service.store.jobs.transitions import GROUP
 from service.store.keys import Keys
 from service.store.watched import watched
-from service.store.written import Written
 from service.worker.running import endings
 from service.worker.running.endings import Endings
 from service.worker.running.task import Task, parse_command

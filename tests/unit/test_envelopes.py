@@ -26,9 +26,9 @@ from service.protocol import (
     Status,
 )
 from service.settings import Settings
+from service.store.durable import Written
 from service.store.jobs.record import Result, read_reply
 from service.store.keys import Keys
-from service.store.written import Written
 from service.worker.running import drafts
 from service.worker.running.endings import Endings
 from service.worker.running.task import Task

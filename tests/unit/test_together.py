@@ -11,11 +11,11 @@ import redis
 from gpu_engine.errors import EngineError
 from service.protocol import Command, Kind
 from service.settings import Settings
+from service.store.durable import Written
 from service.store.jobs.outcomes import CANCELLED
 from service.store.jobs.record import Result
 from service.store.jobs.transitions import GROUP, Queued, enqueue
 from service.store.keys import Keys
-from service.store.written import Written
 from service.telemetry.tracing import NoTracing
 from service.worker.metrics import WorkerMetrics
 from service.worker.running.costs import Costs

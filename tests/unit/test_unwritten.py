@@ -12,10 +12,10 @@ from service.errors import ServiceError
 from service.protocol import Kind, MaxFlowArgs, Operation, PatchArgs, Reply, Status
 from service.queue.dispatcher import Dispatcher
 from service.settings import Settings
+from service.store.durable import AsyncWritten, Written
 from service.store.jobs.reading import Jobs
 from service.store.keys import Keys
 from service.store.watched import Read
-from service.store.written import AsyncWritten, Written
 from service.worker.process import Worker
 from tests.service_fixtures import PATIENCE_S, Caller
 

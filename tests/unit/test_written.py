@@ -15,9 +15,9 @@ from service.errors import ServiceError
 from service.protocol import Command, EmptyArgs, Kind, LoadArgs, Operation, PatchArgs, Problem
 from service.settings import Settings
 from service.store.connection import connect
+from service.store.durable import TOLD, TOLD_BEFORE_7, AsyncWritten, Restarted, Written
 from service.store.keys import Keys
 from service.store.watched import Read
-from service.store.written import TOLD, TOLD_BEFORE_7, AsyncWritten, Restarted, Written
 from service.worker.running.endings import Endings
 from service.worker.running.task import Task
 from tests.graphs import diamond

@@ -8,10 +8,10 @@ import redis.asyncio
 from pydantic import BaseModel
 
 from service.errors import RETRY_AFTER_S, ServiceError
+from service.store.durable import AsyncWritten
 from service.store.jobs.outcomes import is_over
 from service.store.keys import Keys
 from service.store.unreadable import readable
-from service.store.written import AsyncWritten
 
 BLOCK_MS: Final = 2000
 LOST: Final = "Redis lost the command; send it again"

@@ -7,13 +7,13 @@ from typing import Any, Final, TypeAlias
 
 import redis.asyncio
 
+from service.store.durable import AsyncWritten
 from service.store.jobs.outcomes import is_over
 from service.store.jobs.record import SHOWN, JobInfo, as_row, describe, is_known, is_unwritten, problem_of, worker_of
 from service.store.jobs.transitions import forget
 from service.store.keys import Keys
 from service.store.unreadable import Unreadable, each, reading
 from service.store.watched import Read
-from service.store.written import AsyncWritten
 
 LOOKED_AT: Final = 5_000
 """Jobs that one page may look at before it is answered with those found so far."""

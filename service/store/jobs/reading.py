@@ -9,6 +9,7 @@ import redis.asyncio
 
 from service.protocol import Reply
 from service.store.connection import is_of_wrong_type
+from service.store.durable import AsyncWritten, Restarted
 from service.store.jobs.idempotency import key_name
 from service.store.jobs.outcomes import CANCELLED, UNFINISHED_TTL_S, is_over
 from service.store.jobs.record import (
@@ -25,7 +26,6 @@ from service.store.jobs.record import (
 )
 from service.store.keys import Keys
 from service.store.unreadable import each, reading
-from service.store.written import AsyncWritten, Restarted
 
 CANCELS_KEPT: Final = 1000
 

@@ -5,9 +5,9 @@ from service.store.catalogue import check_version
 from service.store.jobs.record import Result
 from service.worker import answers
 from service.worker.copies import Copies
+from service.worker.result_writer import written_as
 from service.worker.running.results import Results
 from service.worker.running.task import Task
-from service.worker.written import written_as
 
 
 class CapacitiesPage:

@@ -22,11 +22,11 @@ from service.worker.graph import Answer, Graph, NotProven
 from service.worker.json_writer import Raw
 from service.worker.questions.edges import read_edges
 from service.worker.questions.terminals import read_terminals, read_unit, read_units
+from service.worker.result_writer import written_as
 from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.solving import Solver
 from service.worker.time_limit import time_limit
-from service.worker.written import written_as
 
 
 class CapacityExpansion:

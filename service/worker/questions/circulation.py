@@ -21,11 +21,11 @@ from service.worker.copies import Copies
 from service.worker.graph import Graph, NotProven
 from service.worker.questions.edges import read_edges
 from service.worker.questions.terminals import read_least, read_terminals, read_units
+from service.worker.result_writer import written_as
 from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.solving import Parts, Solver
 from service.worker.time_limit import time_limit
-from service.worker.written import written_as
 
 BOUND_BYTES = 40
 """For each edge, while its bounds are read."""

@@ -27,11 +27,11 @@ from service.worker.cut_sides import cut_sides
 from service.worker.graph import Graph
 from service.worker.pinned import pin
 from service.worker.questions.terminals import read_distinct_vertices
+from service.worker.result_writer import written_as
 from service.worker.running.results import Results
 from service.worker.running.task import Rest, Task
 from service.worker.solving import Solver
 from service.worker.time_limit import time_limit
-from service.worker.written import written_as
 
 TREE_BYTES: Final = 128
 """What a tree takes for each vertex while it is made, proven and written, beside what its rows take."""

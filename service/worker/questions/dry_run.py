@@ -20,12 +20,12 @@ from service.worker import answers
 from service.worker.changes import Changes
 from service.worker.copies import Copies
 from service.worker.graph import Graph, Solved
+from service.worker.result_writer import written
 from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.solving import Solver
 from service.worker.structure import deleted, inserted
 from service.worker.supposing import Supposition, has_room_beside, needs, needs_to_grow
-from service.worker.written import written
 
 Args = TypeVar("Args", PatchArgs, EdgesArgs)
 

@@ -18,9 +18,9 @@ from service.store.jobs.record import Result
 from service.worker.copies import Copies
 from service.worker.graph import Graph
 from service.worker.past import Past
+from service.worker.result_writer import unless_cancelled, written
 from service.worker.running.results import WRITING_BYTES, Results
 from service.worker.running.task import Task
-from service.worker.written import unless_cancelled, written
 
 EDGE_BYTES: Final = 48
 """Memory for each edge while a graph is written: its columns, and what they are made of."""

@@ -14,11 +14,11 @@ from service.worker.copies import Copies
 from service.worker.graph import Graph, Solved
 from service.worker.questions import bottlenecks, flows
 from service.worker.questions.terminals import read_terminals
+from service.worker.result_writer import written_as
 from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.solving import Parts, Solver
 from service.worker.time_limit import time_limit
-from service.worker.written import written_as
 
 
 class MaxFlow:

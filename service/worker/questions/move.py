@@ -12,9 +12,9 @@ from service.store.keys import Keys
 from service.worker.copies import Copies
 from service.worker.membership.moving import Mover, NotServed, as_answer, unavailable
 from service.worker.membership.workers import Workers, budget_of
+from service.worker.result_writer import written
 from service.worker.running.results import Results
 from service.worker.running.task import Forward, Rest, Task
-from service.worker.written import written
 
 
 class Move:

@@ -19,12 +19,12 @@ from service.worker.copies import Copies
 from service.worker.graph import Answer, Graph, Solved
 from service.worker.questions.edges import read_edges
 from service.worker.questions.terminals import read_terminals
+from service.worker.result_writer import written
 from service.worker.running.results import Results
 from service.worker.running.task import Rest, Task
 from service.worker.solving import Solver
 from service.worker.supposing import needs
 from service.worker.time_limit import time_limit
-from service.worker.written import written
 
 
 class Parametric:

@@ -22,11 +22,11 @@ from service.worker.columns import IntegerColumn, each, listed
 from service.worker.copies import Copies
 from service.worker.graph import Graph, NotProven
 from service.worker.questions.terminals import read_distinct_vertices
+from service.worker.result_writer import written_as
 from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.solving import Solver
 from service.worker.time_limit import time_limit
-from service.worker.written import written_as
 
 MAX_PARTITIONS: Final = 4
 """Partitions kept for one graph; the least recently asked for goes first."""

@@ -12,9 +12,9 @@ from service.worker.columns import FlagColumn, each, listed
 from service.worker.copies import Copies
 from service.worker.features import FloatColumn
 from service.worker.graph import Graph
+from service.worker.result_writer import written_as
 from service.worker.running.results import Results
 from service.worker.running.task import Task
-from service.worker.written import written_as
 
 
 class VerticesPage:

@@ -19,10 +19,10 @@ import structlog
 from service.protocol import Problem
 from service.settings import Settings
 from service.store.connection import AWAY
+from service.store.durable import Written
 from service.store.jobs.record import settles
 from service.store.jobs.transitions import GROUP
 from service.store.keys import Keys
-from service.store.written import Written
 from service.telemetry.tracing import NoTracing, Tracing
 from service.worker.metrics import WorkerMetrics
 from service.worker.running.absence import Absence

@@ -11,6 +11,7 @@ from gpu_engine.errors import Cancelled
 from service.protocol import Kind, Problem, Reply, Status
 from service.settings import Settings
 from service.store.catalogue import Registry
+from service.store.durable import Written
 from service.store.jobs import transitions
 from service.store.jobs.idempotency import key_name, stands_for
 from service.store.jobs.outcomes import Committed, Over, is_over, refuse_decided
@@ -18,7 +19,6 @@ from service.store.jobs.record import Result
 from service.store.jobs.transitions import End, Entry
 from service.store.keys import Keys
 from service.store.watched import watched
-from service.store.written import Written
 from service.worker.running.batch import Batch
 from service.worker.running.task import Look, Task
 

@@ -6,12 +6,12 @@ from typing import Any
 import redis
 
 from gpu_engine.errors import EngineError
+from service.store.durable import Written
 from service.store.held import before_found, found
 from service.store.jobs.outcomes import outcome_key
 from service.store.jobs.transitions import before_try, count_attempt
 from service.store.keys import Keys
 from service.store.watched import watched
-from service.store.written import Written
 from service.worker.running.task import Look, Task
 
 

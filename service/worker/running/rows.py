@@ -20,9 +20,9 @@ from service.errors import STATUS, ServiceError
 from service.protocol import JSON_TYPE, LINES_TYPE, STRING_LINES_TYPE, STRINGS_TYPE, Envelope
 from service.store.jobs.record import Result
 from service.worker import json_writer
+from service.worker.result_writer import unless_cancelled
 from service.worker.running.results import Results
 from service.worker.running.task import Task
-from service.worker.written import unless_cancelled
 
 MOST_BYTES: Final = 256 << 20
 """What all rows of one answer may take: Redis holds it."""

@@ -45,7 +45,7 @@ class Look:
     is_followed: bool
     """Whether there is a stream of the job's events."""
     run: str
-    """The run of Redis that answered, or one before it: see `service.store.written`."""
+    """The run of Redis that answered, or one before it: see `service.store.durable`."""
 
 
 @dataclass(eq=False, slots=True)

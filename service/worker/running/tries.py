@@ -13,9 +13,9 @@ from service.errors import ServiceError
 from service.protocol import Problem
 from service.store.applied import Fenced
 from service.store.connection import is_away, is_of_wrong_type, why_away
+from service.store.durable import Written
 from service.store.jobs.outcomes import Committed, Over, refuse_decided
 from service.store.jobs.record import Result
-from service.store.written import Written
 from service.worker.running.endings import Endings
 from service.worker.running.looks import Looks
 from service.worker.running.task import UNREADABLE, Forward, Rest, Task
