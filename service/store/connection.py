@@ -57,6 +57,9 @@ CONNECTIONS = 64
 WATCH_CONNECTIONS = 2
 """Connections of one API process for what probes ask: they wait behind no caller's command."""
 
+IDLE_LISTENERS = 16
+"""Connections for blocking reads that are kept while nobody uses them."""
+
 API_RETRIES = 5
 """An API process sits out 1.7 s without Redis, and then says why: before probes and whoever needs the API keys give up,
 who wait for two seconds and could say no more than that there was no answer."""
@@ -103,6 +106,18 @@ CLOSED_IS_AWAY: Final[dict[type[AbstractConnection], type[AbstractConnection]]] 
     SSLConnection: _Tls,
     UnixDomainSocketConnection: _Unix,
 }
+
+
+class _FewIdle(redis.asyncio.ConnectionPool):
+    """Keeps few of the connections that nobody uses any more, those that were used last. The library keeps all of them,
+    and with them as many descriptors and clients of Redis as there ever were at a time."""
+
+    async def release(self, connection: AbstractConnection) -> None:
+        await super().release(connection)
+        idle = self._available_connections
+        surplus = [idle.pop(0) for _ in range(len(idle) - IDLE_LISTENERS)]
+        for each in surplus:
+            await each.disconnect()
 
 
 def is_away(error: Exception) -> bool:
@@ -199,10 +214,11 @@ def connect_numbered(settings: Settings, on_connect: OnConnect) -> redis.asyncio
 
 
 def connect_listeners(settings: Settings) -> redis.asyncio.Redis:
-    """A client for blocking reads, which hold a connection each: as many as requests may be open."""
-    limit = settings.max_event_streams + settings.max_requests
-    client = redis.asyncio.Redis.from_url(settings.redis_location, max_connections=limit, **_patient())
-    return _closed_is_away(client, settings)
+    """A client for blocking reads, which hold a connection each: as many as requests may be open, and one that reads
+    the replies to all."""
+    limit = settings.max_event_streams + settings.max_requests + 1
+    pool = _FewIdle.from_url(settings.redis_location, max_connections=limit, **_patient())
+    return _closed_is_away(redis.asyncio.Redis.from_pool(pool), settings)
 
 
 def _closed_is_away(client: redis.asyncio.Redis, settings: Settings) -> redis.asyncio.Redis:
