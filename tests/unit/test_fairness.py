@@ -23,7 +23,7 @@ from service.worker import saving
 from service.worker.graph import Graph
 from service.worker.graphs import Graphs
 from service.worker.running import lanes as lanes_module
-from service.worker.running.costs import KEPT, PER_ARC_S, TIMES, Costs
+from service.worker.running.costs import IN_PROCESSES, KEPT, PER_ARC_S, TIMES, Costs
 from service.worker.running.lanes import OVERRUNS, SHORT_S, SPARE, Lanes
 from service.worker.saving import Saver
 from tests.service_fixtures import Caller, StartWorker
@@ -260,6 +260,16 @@ def test_updates_are_told_apart_by_their_size() -> None:
     costs.took(patch(100_000), 3.0)
     assert costs.expected_s(patch(7)) == 0.01
     assert costs.expected_s(patch(99_999)) == 3.0
+
+
+def test_what_is_done_in_a_process_of_its_own_is_long_work_until_it_was_timed() -> None:
+    """However small the graph is: the process has to start."""
+    costs = Costs({"g": 4}.get)
+    assert costs.expected_s(question(0)) < SHORT_S
+    for kind in IN_PROCESSES:
+        assert costs.expected_s(command(kind, {})) > SHORT_S
+        costs.took(command(kind, {}), 0.02)
+        assert costs.expected_s(command(kind, {"min_version": 2})) <= 0.02
 
 
 def test_loads_and_snapshots_are_guessed_by_their_size() -> None:
