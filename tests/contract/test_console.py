@@ -56,6 +56,9 @@ def test_with_keys_it_asks_for_one_and_shows_whose_it_is(api: Api) -> None:
         ("/console/", "not_found", "There is no /console/; ", "../console"),
         ("/console/graphs/a/b", "not_found", "There is no /console/graphs/a/b; ", "../../../console"),
         ("/console/assets/none.js", "not_found", "The console has no such file.", "../../console"),
+        ("/nope", "not_found", "There is no /nope; ", "./console"),
+        ("/status/x", "not_found", "There is no /status/x; ", "../console"),
+        ("/docs/x", "not_found", "There is no /docs/x; ", "../console"),
         ("/console/graphs/<i>", "invalid_request", "&#x27;&lt;i&gt;&#x27; is no graph name", "../../console"),
     ],
 )
@@ -71,6 +74,11 @@ def test_a_page_that_there_is_not_is_refused_by_a_page(api: Api, path: str, code
     assert page.status_code == problem.status_code
     assert "Accept" in page.headers["vary"]
     assert api.http.post(path, headers=HTML | TYPED).headers["content-type"] == "application/problem+json"
+
+
+def test_what_programs_ask_for_is_refused_as_a_problem_to_a_browser_too(api: Api) -> None:
+    for path in ("/v1/nothing", "/v1/graphs/nowhere", "/v1", "/health/x", "/openapi.json/x"):
+        check_problem(api.http.get(path, headers=HTML | TYPED), api.http.get(path).json()["code"])
 
 
 def test_a_page_runs_no_script_but_those_of_the_console(api: Api) -> None:

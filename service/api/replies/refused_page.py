@@ -1,4 +1,4 @@
-"""A refusal as a page, for a browser that asked for one of the pages for people. Programs get the problem itself."""
+"""A refusal as a page, for a browser that asked for what is not of the API. Programs get the problem itself."""
 
 from html import escape
 from typing import Final
@@ -11,13 +11,14 @@ from service.api.replies.login_page import HOME, plain_page, root_of
 from service.errors import TITLES, ServiceError
 
 STATUS_PAGE: Final = "/status"
+OF_PROGRAMS: Final = frozenset({"v1", "livez", "readyz", "health", "metrics", "openapi.json"})
+"""First segments of paths that programs ask for. All others are pages for people, or nothing."""
 
 
 def wants_refused_page(request: Request) -> bool:
     """Whether a browser asks for a page, be it one that there is not."""
-    path = request.scope["path"]
-    is_page = path in (HOME, STATUS_PAGE) or path.startswith(f"{HOME}/")
-    return is_page and request.method == "GET" and wants_page(request.headers)
+    first = request.scope["path"].removeprefix("/").partition("/")[0]
+    return first not in OF_PROGRAMS and request.method == "GET" and wants_page(request.headers)
 
 
 def refused_page(path: str, error: ServiceError) -> Response:
