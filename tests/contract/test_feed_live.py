@@ -137,19 +137,20 @@ def test_what_the_page_says(http: httpx.Client) -> None:
 
 
 def test_who_comes_back_gets_what_was_missed(http: httpx.Client) -> None:
-    generation = load(http, "back")
-    http.put("/v1/graphs/back/watches/w", json={"on": ["value"]})
-    patch(http, "back", a=1)
-    patch(http, "back", b=0)
-    everything = ids(kept(http, "back", 5))
+    """The graph has a name that no other test has: its feed outlives it, and with it what others have left there."""
+    generation = load(http, "returning")
+    http.put("/v1/graphs/returning/watches/w", json={"on": ["value"]})
+    patch(http, "returning", a=1)
+    patch(http, "returning", b=0)
+    everything = ids(kept(http, "returning", 5))
     assert everything == [
         f"{generation}-{end}" for end in ("1-version", "2-version", "2-w-value", "3-version", "3-w-value")
     ]
     for at, last in enumerate(everything):
-        with reading(http, "back", last) as reader:
+        with reading(http, "returning", last) as reader:
             eventually(lambda at=at, reader=reader: len(reader.events) >= len(everything) - at - 1)  # type: ignore[misc]
         assert ids(reader.events) == everything[at + 1 :]
-    with reading(http, "back", "no such event") as reader:
+    with reading(http, "returning", "no such event") as reader:
         eventually(lambda: len(reader.events) > len(everything))
     assert reader.events[0]["event"] == "reset"
     assert ids(reader.events[1:]) == everything
