@@ -22,8 +22,8 @@ REFUSED, MISWRITTEN, NOT_REACHED, TOO_LATE = 1, 2, 3, 4
 WHOLE_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
 AMOUNT: Final = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]{1,9})?|inf(?:inity)?", re.IGNORECASE)
 """Python takes more for a number: `1_0` for ten, and digits of other scripts."""
-ATTEMPTS: Final = 4
-"""How often a service that does not answer is tried, within a second: somebody is waiting at a terminal."""
+FIRST_S: Final = 1.0
+"""How long a service that has not answered yet is tried: somebody is waiting at a terminal."""
 
 Url: TypeAlias = Annotated[str, typer.Option(envvar="HEADRACE_URL", help="Where the service listens.")]
 Key: TypeAlias = Annotated[
@@ -62,7 +62,7 @@ def connected(url: str, key: str | None) -> "Iterator[Client]":
 
     _refuse_misspelt(os.environ)
     try:
-        with Client(url, api_key=key, retry=Retry(attempts=ATTEMPTS)) as client:
+        with Client(url, api_key=key, retry=Retry(first_s=FIRST_S)) as client:
             yield client
     except ConnectionFailed as error:
         hint = "; `headrace serve` starts one" if "is it running?" in str(error) else ""

@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -155,14 +156,19 @@ def test_a_client_and_its_events_outlast_a_restart_of_all(tmp_path: Path) -> Non
     with serving(tmp_path) as service, Client(service.url) as client:
         load(service)
         events = client.graph("city").events()
+        told = [sys.executable, "-m", "service.cli", "events", "city", "--after", "0", "--count", "3"]
+        command = subprocess.Popen([*told, "--url", service.url], stdout=subprocess.PIPE, text=True)
+        assert command.stdout is not None
+        assert [command.stdout.readline() for _ in range(2)] == ["version 1\n", "version 2\n"]
         service.process.terminate()
         assert service.process.wait(PATIENCE_S) == 0
         again = serve_command(tmp_path, "--port", service.url.rpartition(":")[2])
-        command = f"sleep 4; exec {shlex.join(again)}"
-        with subprocess.Popen(["sh", "-c", command], stdout=subprocess.DEVNULL) as process:
+        later = ["sh", "-c", f"sleep 4; exec {shlex.join(again)}"]
+        with command, subprocess.Popen(later, stdout=subprocess.DEVNULL) as process:
             try:
                 version = client.graph("city").patch(edges=[0], set=[2]).version
-                assert next(events).data["version"] == version
+                assert next(events).data["version"] == version == 3
+                assert command.stdout.read() == "version 3\n"
             finally:
                 events.close()
                 process.terminate()

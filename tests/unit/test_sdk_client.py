@@ -249,7 +249,11 @@ def test_a_service_that_is_restarted_is_waited_for_as_long_as_is_said(
     clock = Clock(monkeypatch)
     script = Script(*(gone for _ in range(99)))
     once = httpx.MockTransport(script)
-    for retry, first_s, later_s in ((Retry(), 3.0, 30.0), (Retry(restart_s=90), 3.0, 90.0), (Retry(restart_s=1), 1, 1)):
+    for retry, first_s, later_s in (
+        (Retry(), 3.0, 30.0),
+        (Retry(restart_s=90, first_s=7), 7.0, 90.0),
+        (Retry(restart_s=1), 1, 1),
+    ):
         with Client("http://service", retry=retry, transport=once) as client:
             began_s = clock.now_s
             with pytest.raises(headrace.TransportError):

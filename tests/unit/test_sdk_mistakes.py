@@ -156,6 +156,7 @@ def test_clients() -> None:
         {"longest_s": math.nan},
         {"patience_s": "3"},
         {"restart_s": -2},
+        {"first_s": math.nan},
     ):
         with pytest.raises(InvalidInput, match=f"{next(iter(given))} .*, not "):
             Retry(**given)  # type: ignore[arg-type]  # no type checker has seen it

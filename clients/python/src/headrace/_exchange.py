@@ -52,9 +52,6 @@ PROBE_S = 5.0
 
 LONGEST_PROBE_PAUSE_S = 0.5
 
-FIRST_S = 3.0
-"""How long a service is tried that has never answered a client: it may not be there at all."""
-
 MOST_DOUBLED = 30
 """Pauses are doubled no more often."""
 
@@ -68,7 +65,7 @@ class Retry:
     together, until the `timeout_s` of the call, or without one for `patience_s` in all. Where it does not say when, as
     one that is being restarted, it is tried for `restart_s` from the first failure on, or `attempts` times if that is
     given; the n-th pause is ``base_s * 2**n``, `longest_s` at most, half of it at random. Before a client has had any
-    answer at all it is tried for 3 s at most, as its URL may be wrong: `wait_ready` waits for a service that
+    answer at all it is tried for `first_s` at most, as its URL may be wrong: `wait_ready` waits for a service that
     starts.
     """
 
@@ -77,19 +74,20 @@ class Retry:
     longest_s: float = 10.0
     patience_s: float = 180.0
     restart_s: float = 30.0
+    first_s: float = 3.0
 
     def __post_init__(self) -> None:
         """Raises `InvalidInput` for what is no count, and for what is no time."""
         given = self.attempts
         if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 1):
             raise InvalidInput(f"attempts says how often a call is tried, 1 or more, not {given!r}")
-        for name in ("base_s", "longest_s", "patience_s", "restart_s"):
+        for name in ("base_s", "longest_s", "patience_s", "restart_s", "first_s"):
             if seconds(getattr(self, name), name) < 0:
                 raise InvalidInput(f"{name} is a number of seconds, 0 or more, not {getattr(self, name)!r}")
 
     def at_first(self) -> "Retry":
         """The same for a client that has had no answer yet."""
-        return replace(self, restart_s=min(self.restart_s, FIRST_S))
+        return replace(self, restart_s=min(self.restart_s, self.first_s))
 
     def pause_s(
         self, failures: int, retry_after_s: float | None, left_s: float = math.inf, failing_s: float = 0.0
