@@ -271,9 +271,19 @@ def test_while_redis_is_away_nobody_stands_in_line() -> None:
         assert refused(admission, "c", "k1")
         for ticket in tickets:
             ticket.leave(was_sent=False)
-        assert admission.enter("a", None).lane.command_s == 0  # nobody knows how long one takes
+        assert admission.enter("a", None).lane.unfinished == 1
 
     asyncio.run(stand())
+
+
+def test_what_was_not_sent_says_nothing_of_how_long_a_command_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has waited for a Redis that was away. The line is as long as ever once it is back."""
+    clock = Clock(monkeypatch)
+    for _ in range(20):
+        assert clock.enter("a")
+        clock.now += 1.7
+        clock.inside.pop().leave(was_sent=False)
+    assert clock.fill("a") == Settings().graph_queue_limit
 
 
 def test_a_graph_with_too_much_work_does_not_crowd_another(monkeypatch: pytest.MonkeyPatch) -> None:
