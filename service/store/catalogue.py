@@ -58,7 +58,7 @@ class GraphInfo(BaseModel):
     sink: int | str | None = None
     flow_states: int = 0
     measured_at: datetime | None = None
-    """When its worker last told `bytes`, `device_bytes` and `flow_states`: at a heartbeat, if they were others then."""
+    """When its worker last told `bytes`, `device_bytes` and `flow_states`: at the latest a heartbeat after a change."""
     coordinates: str | None = None
     """What x and y of the vertices are, as in EPSG:4326; None: they have none."""
 

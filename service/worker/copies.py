@@ -240,14 +240,19 @@ class Copies:
         """Tell the catalogue what the graph takes, and which flow states it has."""
         footprint = graph.footprint
         figures = {"bytes": footprint.host, "device_bytes": footprint.device, "flow_states": len(graph.states)}
-        keys = tuple(graph.states)
+        kept = _kept(graph)
         self.registry.note(graph.graph_id, pack_states(graph.noteworthy), **figures)
-        graph.noted = keys
+        graph.noted = kept
 
     def note_if_changed(self, graph: Graph) -> None:
-        """`note`, if other flow states were asked for since."""
-        if tuple(graph.states) != graph.noted:
+        """`note`, if other flow states or partitions were asked for since."""
+        if _kept(graph) != graph.noted:
             self.note(graph)
+
+
+def _kept(graph: Graph) -> tuple[tuple[bytes, ...], int]:
+    """What of a graph's memory comes and goes with questions."""
+    return tuple(graph.states), len(graph.partitions)
 
 
 def _is_near(graph: Graph, held: Held) -> bool:

@@ -122,8 +122,8 @@ class Graph:
     """A snapshot is on its way."""
     to_reopen: list[Noted] = field(default_factory=list)
     """Flow states it had before it was restored and does not have yet, the most recently used last."""
-    noted: tuple[bytes, ...] = ()
-    """Keys of the flow states that the catalogue has been told of."""
+    noted: tuple[tuple[bytes, ...], int] | None = None
+    """Keys of the flow states, and how many partitions, that the catalogue has been told of."""
     pinned: frozenset[bytes] = frozenset()
     """Keys of the flow states that watches keep: they stand beside those of questions, and give way to none."""
     feed: Feed | None = None
@@ -245,7 +245,7 @@ class Graph:
             self.close(solved)
         self.network, self.engine, self.sides = after.network, after.engine, None
         self.table, self.costs, self.vertices, self.lowers = after.table, after.costs, after.vertices, after.lowers
-        self.noted = ()  # what it takes is told anew
+        self.noted = None  # what it takes is told anew
         return states
 
     def open_again(self, states: list[Solved]) -> list[Solved]:

@@ -17,6 +17,7 @@ from gpu_engine.partition import multilevel
 from gpu_engine.partition.problem import Question, exact, limit_of
 from gpu_engine.partition.resident import Report, ResidentPartition
 from service.protocol import Kind, PartitionArgs, Status
+from service.store.graphs import Catalogue
 from service.worker.process import Worker
 from service.worker.questions import partition
 from service.worker.questions.partition import MAX_PARTITIONS
@@ -63,6 +64,19 @@ def test_it_is_kept_forgotten_and_made_anew(caller: Caller, worker: Worker) -> N
     assert caller.ask(Kind.PARTITION, "g", TWO)["mode"] == "full"
     residents.drop("g")  # as after a restart
     assert caller.ask(Kind.PARTITION, "g", TWO)["mode"] == "full"
+
+
+def test_what_the_graph_takes_with_them_is_told(caller: Caller, worker: Worker) -> None:
+    """It was told with the next flow state alone, whenever that came."""
+    catalogue = Catalogue(caller.dispatcher.client, caller.dispatcher.keys)
+    caller.ask(Kind.PARTITION, "g", TWO)
+    worker.graphs.look_after()  # as its heartbeat does
+    info, graph = caller.run(catalogue.get("g")), worker.graphs.residents.get("g")
+    assert info is not None
+    assert graph is not None
+    assert info.bytes == graph.footprint.host
+    assert info.measured_at is not None
+    assert info.measured_at > info.updated_at
 
 
 def test_older_partitions_give_way(caller: Caller, worker: Worker) -> None:
