@@ -69,8 +69,9 @@ def test_it_is_kept_forgotten_and_made_anew(caller: Caller, worker: Worker) -> N
 def test_what_the_graph_takes_with_them_is_told(caller: Caller, worker: Worker) -> None:
     """It was told with the next flow state alone, whenever that came."""
     catalogue = Catalogue(caller.dispatcher.client, caller.dispatcher.keys)
-    caller.ask(Kind.PARTITION, "g", TWO)
     worker.graphs.look_after()  # as its heartbeat does
+    caller.ask(Kind.PARTITION, "g", TWO)
+    worker.graphs.look_after()
     info, graph = caller.run(catalogue.get("g")), worker.graphs.residents.get("g")
     assert info is not None
     assert graph is not None
