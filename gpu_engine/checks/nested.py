@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.networks.free import SINK, SOURCE
 from gpu_engine.networks.network import Network
-from gpu_engine.types import BoolArray, EdgeArray
+from gpu_engine.types import EdgeArray
 
 
 class Way(Enum):
@@ -42,9 +42,3 @@ def way_of_cuts(network: Network, role: NDArray[np.int8], rows: EdgeArray, *, su
     if enter_sinks and not supply:
         return Way.SHRINKS
     return Way.EITHER
-
-
-def are_nested(way: Way, before: BoolArray, after: BoolArray) -> bool:
-    """Whether the source sides bool[n] of cuts at a factor and at a larger one are as they are to be. O(n)."""
-    less, more = (before, after) if way is Way.GROWS else (after, before)
-    return way is not Way.EITHER and not bool((less & ~more).any())

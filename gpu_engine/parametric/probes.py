@@ -9,6 +9,7 @@ factor.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -25,6 +26,10 @@ from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, EdgeArray, UnitArra
 Solve = Callable[[Engine, FlowState, Terminals], int]
 """Brings a state to a maximum flow, proves it, and gives its value."""
 
+SPANS_BYTES: Final = 160
+"""What `gpu_engine.parametric.spans` takes for each arc of the whole network, those at the source and the sink
+included: columns and flows of one network within the other, and working memory for the widest."""
+
 NO_ROWS: EdgeArray = np.empty(0, np.int64)
 
 
@@ -35,6 +40,17 @@ class Scaled:
     rows: EdgeArray = field(default_factory=lambda: NO_ROWS)
     supply: bool = False
     demand: bool = False
+
+
+class Answer(NamedTuple):
+    """What is found at one factor ``p / q``."""
+
+    point: Point
+    side: BoolArray
+    """bool[n]: the source side of the cut, the one nearest the sources."""
+    flow: UnitArray
+    """int64[arcs]: multiplied by q. What sources and sinks have is not part of it; elsewhere it may leave some where it
+    cannot go on, or have taken some from where there is none, on either side of the cut."""
 
 
 @dataclass(eq=False, slots=True)
@@ -77,13 +93,10 @@ class Prober:
 
     def __call__(self, factor: Fraction) -> Point:
         """The value at a factor, and the line of a minimum cut there. Raises as `ask`."""
-        return self.ask(factor)[0]
+        return self.ask(factor).point
 
-    def ask(self, factor: Fraction) -> tuple[Point, BoolArray]:
-        """Also the source side bool[n] of the cut, the one nearest the sources.
-
-        Raises `CapacityOverflow` where whole numbers have no room for it, `Cancelled`, and what ``solve`` raises.
-        """
+    def ask(self, factor: Fraction) -> "Answer":
+        """Raises `CapacityOverflow` where whole numbers have no room for it, `Cancelled`, and what ``solve`` raises."""
         p, q = factor.numerator, factor.denominator
         if max(p, q) > MAX_TOTAL:
             raise overflow(factor)
@@ -104,7 +117,7 @@ class Prober:
             raise overflow(factor) from None
         value = Fraction(self.solve(engine, state, terminals), q)
         side = engine.cut(state).source_side
-        return self.point(factor, value, side), side
+        return Answer(self.point(factor, value, side), side, engine.export(state)["flow"].astype(np.int64))
 
     def point(self, factor: Fraction, value: Fraction, side: BoolArray) -> Point:
         """A flow of this value is proven: a cut of the whole network that costs as much proves that there is no larger
@@ -132,10 +145,10 @@ class Prober:
 
 def probing(network: Network) -> Footprint:
     """What a `Prober` takes while it is asked: its own copy, and the engine of a factor with the copy that is changed.
-    The network counts, which it shares with the graph. In a span of factors no more is taken: that of its network is
-    new, but it has one flow state and no fork."""
+    The network counts, which it shares with the graph. And what all spans of factors take that wait."""
     needs: Needs = on_cpu(network.counts)
-    return needs.fork + needs.fork + needs.state + needs.cut + Footprint(network.n_edges)
+    spans = SPANS_BYTES * (network.n_arcs + 4 * network.n_vertices)
+    return needs.fork + needs.fork + needs.state + needs.cut + Footprint(network.n_edges + spans)
 
 
 def _product(amounts: UnitArray, by: int) -> UnitArray:

@@ -1,23 +1,28 @@
-"""Curves that are found between cuts: held against the lines of all cuts of small networks, and in larger ones against
-a solve of the whole network at each factor."""
+"""Curves that are found in what is left of a network between two factors: held against the lines of all cuts of small
+networks, and in larger ones against a solve of the whole network at each factor."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
-from gpu_engine.checks.nested import Way, are_nested, way_of_cuts
+from gpu_engine.checks.nested import Way, way_of_cuts
+from gpu_engine.checks.together import Drawn, End, Rows, together_failures
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import Engine, FlowState
-from gpu_engine.errors import CapacityOverflow, Unbounded
+from gpu_engine.errors import CapacityOverflow, EngineError, Unbounded
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.free import SINK, SOURCE, free_vertices
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.parametric.curve import Curve, Line, Point, curve
-from gpu_engine.parametric.probes import Prober, Scaled
+from gpu_engine.parametric import spans
+from gpu_engine.parametric.curve import Curve, Line, curve
+from gpu_engine.parametric.links import Links
+from gpu_engine.parametric.probes import Answer, Prober, Scaled
 from gpu_engine.parametric.spans import SpanProber
-from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray
+from gpu_engine.parametric.together import together
+from gpu_engine.types import INFINITE, MAX_TOTAL, VertexArray
 from tests.cases import cases
 from tests.graphs import drawn
 from tests.property.test_parametric import check, lines_of_all_cuts, proven
@@ -27,7 +32,7 @@ SEEDS_OF_LARGE = 5
 
 
 def random_case(rng: np.random.Generator, n: int, m: int, most: int) -> tuple[EdgeList, Terminals, Scaled]:
-    """Supplies, demands, edges that leave sources without a cap, or edges that enter such sinks are scaled."""
+    """Supplies, demands, edges that leave sources without a cap, edges that enter such sinks, or any are scaled."""
     tail, head = rng.integers(0, n, (2, m)).astype(np.int32)
     capacity = rng.integers(0, most, m)
     capacity[rng.random(m) < 0.02] = INFINITE
@@ -36,11 +41,14 @@ def random_case(rng: np.random.Generator, n: int, m: int, most: int) -> tuple[Ed
     k = int(rng.integers(1, n // 2 + 1))
     sources, sinks = vertices[:k], vertices[k : k + int(rng.integers(1, n - k + 1))]
     supply, demand = (rng.integers(0, most, len(ends)) for ends in (sources, sinks))
-    kind = ("supply", "demand", "leaving", "entering")[int(rng.integers(4))]
+    kind = ("supply", "demand", "leaving", "entering", "any")[int(rng.integers(5))]
     (supply if kind == "leaving" else demand)[rng.random(k if kind == "leaving" else len(sinks)) < 0.7] = INFINITE
+    supply[rng.random(k) < (0.2 if kind == "any" else 0)] = INFINITE
     terminals = Terminals.of(sources, sinks, supply, demand)
     if kind in ("supply", "demand"):
         return edges, terminals, Scaled(supply=kind == "supply", demand=kind == "demand")
+    if kind == "any":
+        return edges, terminals, Scaled(np.flatnonzero(rng.random(m) < rng.choice([0.2, 0.6, 1])))
     role = free_vertices(Network(edges), terminals).role
     of_source = role[tail] == SOURCE if kind == "leaving" else role[head] == SINK
     either = role[head] == SOURCE if kind == "leaving" else role[tail] == SINK
@@ -110,6 +118,66 @@ def test_around_a_hub_hardly_anything_is_solved() -> None:
     assert sum(between) < 10 * edges.n_vertices
 
 
+def grid(k: int, seed: int) -> tuple[EdgeList, Terminals, Scaled]:
+    """Undirected, half of the edges scaled, and k vertices each that supply and demand."""
+    rng, at = np.random.default_rng(seed), np.arange(k * k, dtype=np.int32).reshape(k, k)
+    tail = np.concatenate((at[:, :-1].ravel(), at[:-1].ravel()))
+    head = np.concatenate((at[:, 1:].ravel(), at[1:].ravel()))
+    edges, ends = EdgeList(k * k, tail, head, rng.integers(1, 1001, len(tail)), True), rng.permutation(k * k)
+    terminals = Terminals.of(ends[:k], ends[k : 2 * k], rng.integers(1, 1000, k), rng.integers(1, 1000, k))
+    return edges, terminals, Scaled(np.flatnonzero(rng.random(len(tail)) < 0.5))
+
+
+def test_where_edges_anywhere_are_scaled_hardly_anything_is_solved() -> None:
+    edges, terminals, scaled = grid(30, 1)
+    found, whole, between = both(edges, terminals, scaled, Fraction(10))
+    assert (found.factors, found.lines) == (whole.factors, whole.lines)
+    assert len(found.lines) > 30
+    assert sum(between) < edges.n_vertices * len(found.lines) // 3
+
+
+def test_what_is_drawn_together_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part of the proof of a network between two factors, altered, is seen."""
+    asked: list[tuple[Rows, End, End, Way, Drawn]] = []
+
+    def failures(rows: Rows, first: End, last: End, way: Way, drawn: Drawn) -> list[str]:
+        asked.append((rows, first, last, way, drawn))
+        return together_failures(*asked[-1])
+
+    monkeypatch.setattr(spans, "together_failures", failures)
+    edges, terminals, scaled = grid(12, 2)
+    both(edges, terminals, scaled, Fraction(10))
+    rng = np.random.default_rng(3)
+    assert len(asked) > 5
+    for rows, first, last, way, made in asked:
+        assert not together_failures(rows, first, last, way, made)
+        arc, vertex = int(rng.integers(len(rows.head))), int(rng.integers(2, len(made.label)))
+        more = first.flow.copy()
+        more[arc] += 1
+        assert together_failures(rows, first._replace(flow=more), last, way, made)
+        side = last.side.copy()
+        side[vertex] ^= True
+        assert together_failures(rows, first, last._replace(side=side), way, made)
+        assert together_failures(rows, first._replace(value=first.value + 1), last, way, made)
+        label = made.label.copy()
+        label[vertex] = (label[vertex] + 1) % (label.max() + 1)
+        assert together_failures(rows, first, last, way, made._replace(label=label))
+        capacity = made.rows.constant.copy()
+        capacity[int(rng.integers(len(capacity)))] += 1
+        assert together_failures(rows, first, last, way, made._replace(rows=made.rows._replace(constant=capacity)))
+
+
+def test_vertices_that_a_cut_between_divides_are_not_drawn_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    def one_more(links: Links, *known: Any) -> tuple[VertexArray, int]:
+        label, k = together(links, *known)
+        return np.where(label == k - 1, k - 2, label).astype(np.int32), k - 1
+
+    monkeypatch.setattr(spans, "together", one_more)
+    edges, terminals, scaled = grid(12, 2)
+    with pytest.raises(EngineError, match="without a proof"):
+        both(edges, terminals, scaled, Fraction(10))
+
+
 def test_what_has_room_between_cuts_is_answered() -> None:
     """Beside the vertex that the factor is about there is more than may be multiplied by 3."""
     rows = [(0, 1, 4), (1, 4, 3), (2, 3, MAX_TOTAL >> 1), (3, 4, 1)]
@@ -144,26 +212,18 @@ def test_which_way_cuts_go(row: int, way: Way, undirected: bool) -> None:
     assert way_of_cuts(network, role, rows[:1] * 0, supply=False, demand=True) is Way.EITHER
 
 
-@pytest.mark.parametrize(("way", "rises", "falls"), [(Way.GROWS, True, False), (Way.SHRINKS, False, True)])
-def test_cuts_that_are_not_within_each_other_are_seen(way: Way, rises: bool, falls: bool) -> None:
-    less, more = np.array([True, False, False]), np.array([True, True, False])
-    assert (are_nested(way, less, more), are_nested(way, more, less)) == (rises, falls)
-    assert not are_nested(Way.EITHER, less, less)
-    assert not are_nested(way, more, np.array([True, False, True]))
-
-
 def test_a_cut_of_elsewhere_is_refused() -> None:
-    """A fault of the engine is found where cuts at both ends are compared, or where they are added up."""
+    """A fault of the engine is found where the cut of an end is added up."""
     edges, terminals = hub(5)
     engine = CpuEngine(Network(edges))
     state = engine.open(terminals)
     engine.solve(state)
 
     class Wrong(Prober):
-        def ask(self, factor: Fraction) -> tuple[Point, BoolArray]:
-            point, side = super().ask(factor)
-            return point, side if factor else ~side
+        def ask(self, factor: Fraction) -> Answer:
+            answer = super().ask(factor)
+            return answer if factor else answer._replace(side=~answer.side)
 
     prober = SpanProber(Wrong.of(engine, state, terminals, Scaled(supply=True), proven))
-    with pytest.raises(RuntimeError, match="within each other"):
+    with pytest.raises(EngineError, match="another line"):
         curve(prober, Fraction(0), Fraction(9), 10)
