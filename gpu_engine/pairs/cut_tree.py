@@ -4,8 +4,9 @@ A true cut tree: removing a row of it splits the vertices into the two sides of 
 are no terminals are never cut off themselves; they go with a terminal. Vertices that are joined by unlimited edges are
 one vertex to any finite cut; the first terminal among them stands for the others, which hang on it without limit.
 Vertices that are linked with one or two others are taken out first, again and again (`gpu_engine.pairs.series`): of a
-network that is a tree of rings or a ladder nothing is left to cut. The others are cut from one another
-(`gpu_engine.pairs.forest`); what takes long in one network goes on in networks around the parts of it
+network that is a tree of rings or a ladder nothing is left to cut. Of the others those hang on one, as long as that is
+soon seen, that nothing cuts off for less than what leads to them (`gpu_engine.pairs.hanging`); the rest are cut from
+one another (`gpu_engine.pairs.forest`); what takes long in one network goes on in networks around the parts of it
 (`gpu_engine.pairs.around`). Then what was taken out is put into the tree.
 """
 
@@ -40,6 +41,8 @@ from gpu_engine.pairs.forest import (
     part,
     split,
 )
+from gpu_engine.pairs.global_cut import leaving, nothing_joined
+from gpu_engine.pairs.hanging import hang
 from gpu_engine.pairs.joined import joined_without_limit
 from gpu_engine.pairs.series import ARC_BYTES, VERTEX_BYTES, put_in, taken_out, without_others
 from gpu_engine.pairs.solver import PairSolver, Seat, seat_nbytes, solver_nbytes
@@ -52,7 +55,8 @@ SIZES: Final = 64
 """After so many sizes (n + arcs) scanned in a network it goes on in networks around its parts."""
 
 WAITING_BYTES: Final = 100
-"""For each arc and vertex: the networks that wait, and the edges of those that are made."""
+"""For each arc and vertex: the networks that wait, and the edges of those that are made; before there are any, the set
+that terminals join."""
 
 PARENT: Final = -1
 """What a vertex stands for that lies beyond the link of its slot with the parent; -2 - y: beyond that of slot y."""
@@ -136,10 +140,7 @@ class TreeGrower:
         """Cut until each lies alone; gives now and then how many are cut off. ``seat`` is that of `seat`. Raises
         `Cancelled`; the next call goes on from there."""
         if self._waiting is None:
-            kept = self.kept
-            self._piece = Piece(seat, forest(seat.solver, kept, int(kept[0])), self._rest.vertex, 0, int(kept[0]))
-            self._waiting = []
-            part(seat.solver.whole, seat.desk, self._piece.forest, int(kept[0]))
+            self._piece, self._waiting = self._first(seat, control), []
         others = len(self._terminals) - len(self.kept)
         while self._piece is not None or self._waiting:
             piece = self._piece = self._piece or self._waiting.pop()()
@@ -147,6 +148,17 @@ class TreeGrower:
             yield max(0, others + self._count + int(piece.forest.counts[SLOTS]) - 2)
             if is_done or (len(piece.stands_for) > SMALL and piece.scanned > SIZES * piece.size):
                 self._put_off(piece, is_done, self._waiting)
+
+    def _first(self, seat: Seat, control: Control) -> Piece:
+        """All vertices in one slot, but for parts that no arc joins to the others, and those that hang alone."""
+        whole, kept = seat.solver.whole, self.kept
+        leads, mixed = leaving(whole), np.arange(len(kept), dtype=np.uint32) * np.uint32(2654435769)
+        order = kept[np.lexsort((mixed, -leads[kept]))]
+        root = int(order[0])
+        made = Piece(seat, forest(seat.solver, kept, root), self._rest.vertex, 0, root)
+        part(whole, seat.desk, made.forest, root)
+        hang(whole, nothing_joined(whole), made.forest, order, leads, control.slots)
+        return made
 
     def _grown(self, piece: Piece, control: Control) -> bool:
         """Whether all of its terminals lie alone, after some steps. Raises `Cancelled`."""

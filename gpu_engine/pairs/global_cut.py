@@ -87,8 +87,16 @@ def global_cut(
 
 def begin(whole: Whole, best: int) -> Joining:
     """The set of the first vertex alone, when the best cut known has this value."""
+    joining = nothing_joined(whole)
+    joining.counts[BEST] = best
+    join(whole, joining, 0)
+    return joining
+
+
+def nothing_joined(whole: Whole) -> Joining:
+    """The empty set. O(n + arcs)."""
     n, arcs = len(whole.row_offsets) - 1, len(whole.head)
-    joining = Joining(
+    return Joining(
         joined=np.zeros(n, np.bool_),
         bound=np.zeros(n, np.int64),
         rest=leaving(whole),
@@ -105,9 +113,6 @@ def begin(whole: Whole, best: int) -> Joining:
         units=np.empty(arcs + 1, np.int64),
         ledger=ledger(n, arcs),
     )
-    joining.counts[BEST] = best
-    join(whole, joining, 0)
-    return joining
 
 
 @njit(cache=True, nogil=True)

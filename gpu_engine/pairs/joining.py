@@ -146,15 +146,16 @@ def next_to_join(joining: Joining) -> int:
 
 
 @njit(cache=True, nogil=True)
-def flow_to(whole: Whole, joining: Joining, v: int, slots: NDArray[np.int64]) -> tuple[int, int]:
-    """Let flow come to v from the set until it is as much as the best cut, along shortest paths found backward.
+def flow_to(whole: Whole, joining: Joining, v: int, slots: NDArray[np.int64], most: float = np.inf) -> tuple[int, int]:
+    """Let flow come to v from the set until it is as much as the best cut, along shortest paths found backward, or
+    until so many arcs are scanned.
 
     Returns how many vertices of ``queue`` are cut off from the set, or -1, and how many arcs are noted; with a cut,
     the best cut becomes it. Noted arcs are distinct only by path; on more than there are, the rest is found by a look
     at all (`list_flow`).
     """
     counts, residual, reverse = joining.counts, joining.residual, whole.reverse_arc
-    arrives, noted = 0, 0
+    arrives, noted, scanned = 0, 0, 0
     while arrives < counts[BEST]:
         counts[EPOCH] += 1
         epoch = counts[EPOCH]
@@ -164,8 +165,9 @@ def flow_to(whole: Whole, joining: Joining, v: int, slots: NDArray[np.int64]) ->
         while k < end and start < 0:
             x = joining.queue[k]
             k += 1
-            if k & POLL_MASK == 0 and slots[CANCEL] != 0:
+            if (k & POLL_MASK == 0 and slots[CANCEL] != 0) or scanned > most:
                 return -1, noted
+            scanned += whole.row_offsets[x + 1] - whole.row_offsets[x]
             for a in range(whole.row_offsets[x], whole.row_offsets[x + 1]):
                 w = whole.head[a]
                 if joining.mark[w] == epoch or residual[reverse[a]] == 0:

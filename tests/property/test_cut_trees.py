@@ -67,6 +67,21 @@ def test_long_and_narrow_networks_take_little_more_than_their_size(shape: str) -
     assert np.bincount(grower.finish().value).argmax() in (5 * wide, 15)
 
 
+@pytest.mark.parametrize("shape", ["squared ring", "Moebius ladder"])
+def test_vertices_that_are_cut_off_alone_are_not_cut_one_from_another(shape: str) -> None:
+    """Of the units that flow between two neighbours, one goes all the way round."""
+    n = 3000
+    at = np.arange(n, dtype=np.int32)
+    tail = np.concatenate([at, at if shape == "squared ring" else at[: n // 2]])
+    head = np.concatenate([np.roll(at, -1), np.roll(at, -2) if shape == "squared ring" else at[n // 2 :]])
+    network, control = Network(EdgeList(n, tail, head, np.full(len(tail), 5), True)), Control()
+    grower = TreeGrower(network, at)
+    for _ in grower.grow(grower.seat(), control):
+        pass
+    assert control.slots[Control.ARCS_SCANNED] < 100 * (n + network.n_arcs)
+    assert (grower.finish().value == 2 * 5 * network.n_edges // n).all()
+
+
 def test_where_it_stops_it_goes_on() -> None:
     """After a cancel in whatever network, and with the same tree as at one go."""
     edges = generate("grid", seed=1, rows=24, columns=40)
