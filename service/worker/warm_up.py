@@ -19,6 +19,7 @@ from gpu_engine.checks.flows import prove_flow, prove_paths
 from gpu_engine.checks.partitions import prove_partition
 from gpu_engine.checks.throughput import prove_throughput
 from gpu_engine.circulations.solver import find_circulation
+from gpu_engine.closures.detours import go_another_way
 from gpu_engine.closures.domains import domains
 from gpu_engine.closures.nested import levels
 from gpu_engine.engine import Control, Engine, FlowState
@@ -41,7 +42,7 @@ from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import CapacityTable
 from gpu_engine.pairs.around import edges_around
 from gpu_engine.pairs.cut_tree import TreeGrower
-from gpu_engine.pairs.forest import forest
+from gpu_engine.pairs.forest import forest, split
 from gpu_engine.pairs.global_cut import global_cut
 from gpu_engine.pairs.solver import PairSolver
 from gpu_engine.parametric.probes import Prober, Scaled
@@ -214,6 +215,7 @@ def _wider(network: Network, open_engine: OpenEngine) -> None:
     closures = Closures(np.arange(2), rows[:1], flow[rows[:1]])
     for parent in domains(network, flow, level, Control()):
         closures_cost_the_most(network, ends, level, Trees(parent, True), flow, value, closures)
+    go_another_way(network, flow, rows, Control())
     closed_alike(network, ends)
     engine.close(state)
 
@@ -235,6 +237,7 @@ def _pairs() -> None:
     edges = edges_around(whole, made)
     assert edges is not None
     contraction_failures(*whole, Slots(made.slot, made.up[:1], made.pairs[:1]), edges.around)
+    split(made, 0, 3, 3, ends[:1], False)
     global_cut(network, control)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from gpu_engine.checks.detours import room_round
 from gpu_engine.checks.domains import Closures, Trees, closures_cost_the_most
 from gpu_engine.checks.levels import cost_all_they_carry
 from gpu_engine.closures.domains import domains
@@ -17,6 +18,7 @@ from gpu_engine.types import INFINITE, BoolArray, UnitArray
 from service.worker.questions.closing import Candidates
 from service.worker.questions.closing_vertices import VertexCandidates
 from tests.cases import cases
+from tests.graphs import drawn
 from tests.oracle import maximum_flow
 from tests.random_networks import random_network, random_terminals
 
@@ -56,7 +58,7 @@ def certain(candidates: Candidates, network: Network, terminals: Terminals, flow
 @pytest.mark.parametrize("chained", [False, True])
 @pytest.mark.parametrize("first", range(0, cases(600), SEEDS_A_CASE))
 def test_what_is_shown_is_so(first: int, chained: bool) -> None:
-    shown = paired = 0
+    shown = paired = costless = 0
     for seed in range(first, first + SEEDS_A_CASE):
         rng = np.random.default_rng(seed)
         edges = chain_like(rng) if chained else random_network(seed)
@@ -92,8 +94,57 @@ def test_what_is_shown_is_so(first: int, chained: bool) -> None:
                     f"seed {seed} {type(candidates)} {i}"
                 )
                 shown += most[i] > 0
+            for i in np.flatnonzero(candidates.costless(network, flow, Control())).tolist():
+                capacity = np.array(edges.effective)
+                capacity[candidates.edges(i)] = 0
+                assert maximum_flow(edges, capacity, terminals) == value, f"seed {seed} {type(candidates)} {i}"
+                costless += most[i] > 0
     assert shown > SEEDS_A_CASE
+    assert costless > SEEDS_A_CASE // 10
     assert paired > SEEDS_A_CASE
+
+
+@pytest.mark.parametrize(("shape", "share"), [("Moebius ladder", 1.0), ("squared ring", 1.0), ("ring of squares", 0.6)])
+def test_flow_that_goes_all_the_way_round_is_seen_at_once(shape: str, share: float) -> None:
+    n = 2000
+    at, square = np.arange(n), np.arange(n).reshape(-1, 4)
+    tail, head = np.concatenate([at, at]), np.concatenate([np.roll(at, -1), np.roll(at, -2)])
+    if shape == "Moebius ladder":
+        tail, head = np.concatenate([at, at[: n // 2]]), np.concatenate([np.roll(at, -1), at[n // 2 :]])
+    if shape == "ring of squares":
+        behind = np.roll(square[:, :2], -1, axis=0)
+        tail = np.concatenate([square[:, k] for k in (0, 1, 3, 2, 2, 3)])
+        head = np.concatenate([*(square[:, k] for k in (1, 2, 0, 3)), behind[:, 0], behind[:, 1]])
+    network = Network(EdgeList(n, tail.astype(np.int32), head.astype(np.int32), np.full(len(tail), 3), True))
+    terminals = Terminals.of([0], [n // 4 if shape == "Moebius ladder" else n // 2])
+    engine = CpuEngine(network)
+    state = engine.open(terminals)
+    value, flow = engine.solve(state).value, engine.flow(state, acyclic=True)
+    candidates = Candidates.single(np.arange(len(tail)))
+    some = (candidates.carried(network, flow, value) > 0) & ~certain(candidates, network, terminals, flow, value)
+    assert some.sum() > n // 2
+    assert candidates.costless(network, flow, Control())[some].mean() >= share
+
+
+def test_what_is_no_way_round_is_seen() -> None:
+    """A triangle from 0 by 1 and 2, and two arcs to and fro."""
+    network = Network(drawn(3, [(0, 1, 5), (1, 2, 4), (2, 0, 6)], undirected=True))
+    arcs, residual, used = network.edge_arc, network.arc_capacity(), np.zeros(6, np.bool_)
+
+    def room(way: list[int]) -> int:
+        found = int(room_round(network.head, network.reverse_arc, residual, np.array(way, np.int32), used))
+        assert not used.any()
+        return found
+
+    one, two, three = arcs.tolist()
+    assert room([one, two, three]) == room([two, three, one]) == 4
+    assert room([one, three, two]) == 0
+    assert room([one, two]) == 0
+    assert room([one, int(network.reverse_arc[one])]) == 0
+    assert room([one, two, three, one, two, three]) == 0
+    assert room([one, int(network.reverse_arc[one]), one, int(network.reverse_arc[one])]) == 0
+    residual[two] = 0
+    assert room([one, two, three]) == 0
 
 
 @pytest.mark.parametrize("shape", ["path", "comb", "ring", "uneven ring", "double ring"])

@@ -15,6 +15,7 @@ from gpu_engine.networks.bipartite import one_each
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.checks.chains import closed_alike
 from gpu_engine.checks.domains import Closures, Trees, closures_cost_the_most
+from gpu_engine.closures.detours import go_another_way
 from gpu_engine.closures.domains import domains
 from gpu_engine.closures.nested import levels
 from gpu_engine.networks.edgelist import EdgeList
@@ -132,6 +133,7 @@ for undirected in (False, True, np.array([True, False, True, False, True])):
                     trees = Trees(parent, False)
                     closures_cost_the_most(network, state.terminals, order, trees, flow, value, closures)
                 closed_alike(network, state.terminals)
+                go_another_way(network, flow, np.arange(5), Control())
             wider = Candidates(np.array([1, 3]), np.array([1, 2]), np.array([INFINITE, 5]))
             with suppress(Infeasible):
                 cheapest_expansion(network, fixed.terminals, wider, value, 1, flow=engine.flow(fixed, acyclic=False))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gpu_engine.checks.chains import closed_alike
 from gpu_engine.checks.domains import Closures, Trees, closures_cost_the_most
 from gpu_engine.checks.levels import cost_all_they_carry
+from gpu_engine.closures.detours import go_another_way
 from gpu_engine.closures.domains import ARC_BYTES, VERTEX_BYTES, domains
 from gpu_engine.closures.nested import LEVEL_BYTES_ARC, LEVEL_BYTES_VERTEX, levels
 from gpu_engine.engine import Control
@@ -109,6 +110,15 @@ class Candidates:
             if len(self.rows) > len(self):
                 shown |= closures_cost_the_most(*about, closures)
         return shown
+
+    def costless(self, network: Network, flow: UnitArray, control: Control) -> BoolArray:
+        """bool[k]: which single edges are shown to cost nothing of the flow int64[m], without being tried. Takes no
+        more than `certain_nbytes`. Raises `Cancelled`."""
+        single = np.flatnonzero(np.diff(self.offsets) == 1)
+        found = np.zeros(len(self), np.bool_)
+        rows, of_row = np.unique(self.rows[self.offsets[single]], return_inverse=True)
+        found[single] = go_another_way(network, flow, rows, control)[of_row]
+        return found
 
     def alike(self, network: Network, terminals: Terminals) -> Indices:
         """int64[k]: equal, from 0 to m, for candidates that are known to come to the same; -1 for all others. O(m)."""

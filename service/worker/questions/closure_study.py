@@ -16,7 +16,7 @@ from gpu_engine.footprint import Footprint
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import Change
 from gpu_engine.trials import Trials
-from gpu_engine.types import BoolArray, UnitArray
+from gpu_engine.types import UnitArray
 from service.protocol import ClosureStudyArgs, Kind
 from service.store.jobs.record import Result
 from service.worker import answers, json_writer
@@ -75,10 +75,10 @@ class ClosureStudy:
             self._solver.make_room(graph, more, but=solved)
             flow = self._flow(graph, solved, task.control)
             ranking = Ranking(base.report.value, candidates.carried(graph.network, flow, base.report.value), args.most)
-            certain = self._certain(graph, solved, candidates, ranking, flow, task.control)
+            known = self._known(graph, solved, candidates, ranking, flow, task.control)
             alike = candidates.alike(graph.network, terminals)
             supposed = self._supposer.suppose(stack, task, graph, solved, more, trials=True)
-            study = Study(self._solver, supposed, terminals, base, candidates, ranking, certain, alike, args.strings)
+            study = Study(self._solver, supposed, terminals, base, candidates, ranking, known, alike, args.strings)
             used_s = time.perf_counter() - began
             return Rest(partial(self._studied, task, study, args, answers.about(graph), used_s), stack.pop_all().close)
 
@@ -112,7 +112,7 @@ class ClosureStudy:
         flow, _ = self._solver.giving_way(graph, read, but=solved)
         return flow
 
-    def _certain(
+    def _known(
         self,
         graph: Graph,
         solved: Solved,
@@ -120,12 +120,15 @@ class ClosureStudy:
         ranking: Ranking,
         flow: UnitArray,
         control: Control,
-    ) -> BoolArray:
-        """Which candidates need not be tried, if there may be many to try."""
+    ) -> UnitArray:
+        """int64[k]: what candidates cost that need not be tried, if there may be many to try; -1 for all others."""
+        known = np.full(len(candidates), -1, np.int64)
         if ranking.top is not None and ranking.top <= BLOCK:
-            return np.zeros(len(candidates), np.bool_)
+            return known
         self._solver.make_room(graph, Footprint(certain_nbytes(graph.network, candidates)), but=solved)
-        return candidates.certain(graph.network, solved.terminals, flow, ranking.base, ranking.most, control)
+        known[candidates.costless(graph.network, flow, control)] = 0
+        certain = candidates.certain(graph.network, solved.terminals, flow, ranking.base, ranking.most, control)
+        return np.where(certain, ranking.most, known)
 
     def _studied(
         self, task: Task, study: "Study", args: ClosureStudyArgs, about: dict[str, object], used_s: float
@@ -157,8 +160,8 @@ class Study:
     base: Answer
     candidates: Candidates
     ranking: Ranking
-    certain: BoolArray
-    """bool[k]: which candidates are known to cost the most that they can."""
+    known: UnitArray
+    """int64[k]: what a candidate is known to cost, -1 if that is not known before it is tried."""
     alike: Indices
     """int64[k]: equal for candidates that come to the same, of which one is tried; -1 for all others."""
     strings: bool
@@ -192,8 +195,8 @@ class Study:
         chosen = self.ranking.mattering(order[block.start : block.stop])
         if not len(chosen):
             return None
-        value, done = self.ranking.base - self.ranking.most[chosen], np.full(len(chosen), WARM, np.int8)
-        complete, left = np.zeros(len(chosen), np.bool_), ~self.certain[chosen]
+        value, done = self.ranking.base - self.known[chosen], np.full(len(chosen), WARM, np.int8)
+        complete, left = np.zeros(len(chosen), np.bool_), self.known[chosen] < 0
         grouped = np.flatnonzero(left & (self.alike[chosen] >= 0)).tolist()
         groups, here = self.alike[chosen].tolist(), set[int]()
         for i in grouped:
