@@ -176,10 +176,12 @@ def test_updates_do_not_wait_and_rows_are_of_one_version(http: httpx.Client) -> 
 
 
 def test_a_cancel_and_a_time_limit_end_it(http: httpx.Client) -> None:
-    """The tree takes seconds, so that it is cancelled long before it could end."""
+    """The tree takes seconds, so that it is cancelled long before it could end: thin places cut off stretches of the
+    ring, and what flows between two of these goes all the way round."""
     n = 12_000
     tail, head = [*range(n), *range(n)], [(i + step) % n for step in (1, 2) for i in range(n)]
-    ring = {"tail": tail, "head": head, "capacity": [3] * 2 * n, "undirected": True}
+    capacity = np.random.default_rng(1).choice([1, 3, 10], 2 * n).tolist()
+    ring = {"tail": tail, "head": head, "capacity": capacity, "undirected": True}
     graph, every = put(http, "slow", ring), list(range(n))
     assert refused(http, graph, "gomory-hu-tree", terminals=every, time_limit_s=0.01)[:2] == (504, "timeout")
     assert refused(http, graph, "pairs", among=every[::60], fields=["cut"], time_limit_s=0.01)[:2] == (504, "timeout")
@@ -192,7 +194,7 @@ def test_a_cancel_and_a_time_limit_end_it(http: httpx.Client) -> None:
     while (status := http.get(job).json()["status"]) == "running":
         time.sleep(0.01)
     assert status == "cancelled"
-    assert asked(http, graph, "pairs", source=[0], sink=[1])["answers"][0]["value"] == 12
+    assert asked(http, graph, "pairs", source=[0], sink=[1])["answers"][0]["value"] > 0
 
 
 def test_a_tree(http: httpx.Client, triangle: str) -> None:
