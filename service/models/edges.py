@@ -191,10 +191,6 @@ class EdgesBody(EdgesOperationBody):
             super().check_operation()
         elif not self.model_fields_set.isdisjoint(EdgesOperationBody.model_fields):
             raise ValueError("`batch` stands alone: put the operation into it")
-        operations = [self] if self.batch is None else self.batch
-        if self.on_missing == "skip" and operations and all(operation.op == "insert" for operation in operations):
-            told = "is for what is to be deleted: an edge to insert always needs both of its ends"
-            raise ColumnFault(told, field="on_missing")
 
     def args(
         self, *, if_match: Wanted | None, solve: Literal["all", "none"], max_rows: int, rounding: Rounding | None
