@@ -154,7 +154,8 @@ class Engine(ABC):
     name: str
     network: Network
     longest_ms: float = inf
-    """An engine that can stop by itself ends a solve from zero that takes longer: see `solve`."""
+    """An engine that can stop by itself ends a solve from zero that takes longer, and each one begins none if it is 0:
+    see `solve`."""
 
     @abstractmethod
     def open(self, terminals: Terminals) -> FlowState:

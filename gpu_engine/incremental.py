@@ -6,7 +6,8 @@ repair drains their deficits and excesses, unless a cold solve is expected to be
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Generic, TypeVar
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.engine import Control, Engine, FlowState, Mode, SolveReport
 from gpu_engine.errors import InvalidNetwork
+from gpu_engine.footprint import Footprint, Room
 from gpu_engine.networks.free import free_vertices
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.patience import Patience
@@ -51,6 +53,7 @@ class IncrementalEngine(Engine, Generic[State]):
     """One network with flow states that are repaired after updates. An engine adds where the arrays live."""
 
     _states: list[State]
+    _room: Room
 
     def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
         own, control, began = self._own(state), control or Control(), perf_counter()
@@ -75,8 +78,11 @@ class IncrementalEngine(Engine, Generic[State]):
         raise ValueError("a flow state of another engine, or one that was closed")
 
     def _solve_cold_timed(self, state: State, control: Control) -> Mapping[str, int]:
+        if not self.longest_ms:
+            raise TooSlow
         began, state.moved = perf_counter(), True
-        counters = self._solve_cold(state, control)
+        with self._giving_back():
+            counters = self._solve_cold(state, control)
         state.solved = True
         state.patience.cold_ms = (perf_counter() - began) * 1e3
         return counters
@@ -95,13 +101,23 @@ class IncrementalEngine(Engine, Generic[State]):
             return Mode.COLD, f"{n_broken} broken ends: solving anew is faster", counters
         began, state.moved = perf_counter(), True
         try:
-            counters = self._repair(state, control)
+            with self._giving_back():
+                counters = self._repair(state, control)
         except TooSlow:
             state.patience.learn(n_broken, float("inf"))
             counters = self._solve_cold_timed(state, control)
             return Mode.COLD, "a repair took longer than a cold solve does", counters
         state.patience.learn(n_broken, (perf_counter() - began) * 1e3)
         return Mode.WARM, "repaired from the last flow", counters
+
+    @contextmanager
+    def _giving_back(self) -> Iterator[None]:
+        """A solve that is given up gives its working memory back: the one in its place asks for it again."""
+        try:
+            yield
+        except TooSlow:
+            self._room(Footprint() - self.needs.scratch)
+            raise
 
     @abstractmethod
     def _solve_cold(self, state: State, control: Control) -> Mapping[str, int]:

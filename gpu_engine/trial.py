@@ -6,13 +6,13 @@ for. Until then the host engine does all else; once decided, calls go straight t
 memory is free.
 
 What was measured holds for the terminals and the capacities of that solve. With others the engine that won may be the
-slower one: by a factor of thousands on a device, where excess has to walk along chains. So a solve from zero that takes
-much longer than the one that was measured is the next trial.
+slower one: by a factor of thousands on a device, where excess has to walk along chains. So once a solve from zero takes
+much longer than the one that was measured, both engines are tried again: at once if the engine stops by itself, as one
+on a device does, else in the next solve from zero, as this one has its answer.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
 from time import perf_counter
@@ -43,7 +43,8 @@ ROUNDS: Final = 3
 
 MUCH_LONGER: Final = 4.0
 AT_LEAST_MS: Final = 50.0
-"""Engines are tried again once a solve from zero takes so many times as long as the one that decided, and so much."""
+"""Engines are tried again once a solve from zero takes so many times as long as the one that decided, and so much. A
+solve that is cancelled later than that counts as well: it would have taken longer."""
 
 
 @dataclass(eq=False, slots=True)
@@ -75,7 +76,7 @@ class TrialEngine(Engine):
         """The other one during a trial; the network is shared."""
         self._open, self._open_other = open_host, open_rival
         self._longest_ms = 0.0
-        """A solve from zero that takes longer is the next trial; 0 before the first one."""
+        """Both are tried again once a solve from zero takes longer; 0 before the first trial."""
         self._states: list[TrialState] = []
         self._verdict = ""
 
@@ -103,16 +104,38 @@ class TrialEngine(Engine):
         self.network = growth.network
 
     def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
-        control, report = control or Control(), None
-        if self._longest_ms > 0:
-            with suppress(TooSlow):
-                report = self._engine.solve(_inner(state), control, cold=cold)
-        if report is None or (report.mode is Mode.COLD and report.timings_ms["solve"] > self._longest_ms):
+        control = control or Control()
+        report = self._solve_in_time(state, control, cold) if self._longest_ms > 0 else None
+        if report is None:
+            present, longest_ms = self._engine, self._engine.longest_ms
             try:
                 report = self._try_both(state, control)
+            except BaseException:
+                present.longest_ms = longest_ms
+                raise
             finally:
-                self._trying, self._engine.longest_ms = None, self._longest_ms or inf
+                self._trying = None
         return replace(report, reason=f"{report.reason}; {self._verdict}")
+
+    def _solve_in_time(self, state: FlowState, control: Control, cold: bool) -> SolveReport | None:
+        """Solve on the present engine; None if it has stopped by itself. One that does not, and takes too long, stops
+        before its next solve from zero."""
+        began = perf_counter()
+        try:
+            report = self._engine.solve(_inner(state), control, cold=cold)
+        except TooSlow:
+            return None
+        except Cancelled:
+            self._note(1e3 * (perf_counter() - began))
+            raise
+        if report.mode is Mode.COLD:
+            self._note(report.timings_ms["solve"])
+        return report
+
+    def _note(self, took_ms: float) -> None:
+        """A solve has taken so long, or longer if it was cancelled."""
+        if took_ms > self._longest_ms:
+            self._engine.longest_ms = 0.0
 
     def _try_both(self, state: FlowState, control: Control) -> SolveReport:
         """Solve cold on both; the state and all others move to the faster engine, which solves the others when they are
@@ -120,7 +143,8 @@ class TrialEngine(Engine):
 
         Raises `Cancelled`; nothing is decided then. The other engine has lost if it cannot be opened, or fails.
         """
-        present, present.longest_ms = self._engine, inf
+        present = self._engine
+        present.longest_ms = inf
         try:
             other = self._trying = self._open_other(self.network)
             moved = [other.open(each.terminals) for each in self._states]
@@ -146,7 +170,7 @@ class TrialEngine(Engine):
 
     def _decide(self, report: SolveReport) -> None:
         """The engine stays while its solves from zero do not take much longer than this one."""
-        self._longest_ms = max(MUCH_LONGER * report.timings_ms["solve"], AT_LEAST_MS)
+        self._engine.longest_ms = self._longest_ms = max(MUCH_LONGER * report.timings_ms["solve"], AT_LEAST_MS)
 
     def cut(self, state: FlowState, control: Control | None = None, *, near: End = "sources") -> Cut:
         return self._engine.cut(_inner(state), control, near=near)
