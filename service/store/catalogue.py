@@ -58,7 +58,8 @@ class GraphInfo(BaseModel):
     sink: int | str | None = None
     flow_states: int = 0
     measured_at: datetime | None = None
-    """When its worker last told `bytes`, `device_bytes` and `flow_states`: at the latest a heartbeat after a change."""
+    """When its worker last told `bytes`, `device_bytes`, `flow_states` and `engine`: at the latest a heartbeat after a
+    change."""
     coordinates: str | None = None
     """What x and y of the vertices are, as in EPSG:4326; None: they have none."""
 
@@ -218,9 +219,9 @@ class Registry:
         packed: bytes | None = self._redis.get(self._keys.states(graph_id))
         return packed
 
-    def note(self, graph_id: str, states: bytes, **fields: int) -> None:
-        """Keep figures such as `flow_states` and `bytes`, and the packed list of states, up to date for a graph that
-        still exists."""
+    def note(self, graph_id: str, states: bytes, **fields: int | str) -> None:
+        """Keep figures such as `flow_states` and `bytes`, its `engine` and the packed list of states up to date for a
+        graph that still exists."""
         key = self._keys.graph(graph_id)
         with self._redis.pipeline() as pipe, suppress(redis.WatchError):  # figures only: the next command writes them
             (exists,) = watched(pipe, [key], ("HEXISTS", key, "version"))
@@ -318,6 +319,7 @@ def write_info(info: GraphInfo) -> dict[Any, Any]:
         "flow_states": info.flow_states,
         "bytes": info.bytes,
         "device_bytes": info.device_bytes,
+        "engine": info.engine,
         "measured_at": info.updated_at.timestamp(),
     }
 
@@ -327,7 +329,7 @@ def read_info(name: str, graph_id: str, row: dict[bytes, bytes]) -> GraphInfo:
     moving = {key: row[key.encode()].decode() for key in ("version", "updated_at", "worker", "flow_states", "bytes")}
     moving["device_bytes"] = row.get(b"device_bytes", b"0").decode()
     measured_at = float(row.get(b"measured_at") or moving["updated_at"])  # an earlier release kept none
-    moving |= {key: row[key.encode()].decode() for key in SIZES if key.encode() in row}
+    moving |= {key: row[key.encode()].decode() for key in (*SIZES, "engine") if key.encode() in row}
     ends = json.loads(row.get(b"ends", b"{}"))
     info = GraphInfo.model_validate(json.loads(row[b"info"]) | {"name": name} | moving | ends)
     info.generation = generation_of(graph_id)

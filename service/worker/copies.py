@@ -237,22 +237,22 @@ class Copies:
         return Graph(*of_both, engine, table, costs, limits, lowers)
 
     def note(self, graph: Graph) -> None:
-        """Tell the catalogue what the graph takes, and which flow states it has."""
+        """Tell the catalogue what the graph takes, which engine has it, and which flow states it has."""
         footprint = graph.footprint
         figures = {"bytes": footprint.host, "device_bytes": footprint.device, "flow_states": len(graph.states)}
         kept = _kept(graph)
-        self.registry.note(graph.graph_id, pack_states(graph.noteworthy), **figures)
+        self.registry.note(graph.graph_id, pack_states(graph.noteworthy), engine=graph.engine.name, **figures)
         graph.noted = kept
 
     def note_if_changed(self, graph: Graph) -> None:
-        """`note`, if other flow states or partitions were asked for since."""
+        """`note`, if other flow states or partitions were asked for since, or another engine has them."""
         if _kept(graph) != graph.noted:
             self.note(graph)
 
 
-def _kept(graph: Graph) -> tuple[tuple[bytes, ...], int]:
-    """What of a graph's memory comes and goes with questions."""
-    return tuple(graph.states), len(graph.partitions)
+def _kept(graph: Graph) -> tuple[str, tuple[bytes, ...], int]:
+    """What decides what a graph takes, and changes with questions."""
+    return graph.engine.name, tuple(graph.states), len(graph.partitions)
 
 
 def _is_near(graph: Graph, held: Held) -> bool:

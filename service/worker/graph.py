@@ -122,8 +122,8 @@ class Graph:
     """A snapshot is on its way."""
     to_reopen: list[Noted] = field(default_factory=list)
     """Flow states it had before it was restored and does not have yet, the most recently used last."""
-    noted: tuple[tuple[bytes, ...], int] | None = None
-    """Keys of the flow states, and how many partitions, that the catalogue has been told of."""
+    noted: tuple[str, tuple[bytes, ...], int] | None = None
+    """The engine, the keys of the flow states, and how many partitions, that the catalogue has been told of."""
     pinned: frozenset[bytes] = frozenset()
     """Keys of the flow states that watches keep: they stand beside those of questions, and give way to none."""
     feed: Feed | None = None

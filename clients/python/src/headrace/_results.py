@@ -76,7 +76,7 @@ class GraphInfo:
     """Of the load that this answers: what rounding has changed of its capacities; None: nothing."""
     rounded_costs: Rounded | None = None
     measured_at: datetime | None = None
-    """When its worker last told `bytes`, `device_bytes` and `flow_states`; None: the service does not say."""
+    """When its worker last told `bytes`, `device_bytes`, `flow_states` and `engine`; None: the service does not say."""
 
     @property
     def etag(self) -> str:
