@@ -268,6 +268,33 @@ def test_a_service_that_is_restarted_is_waited_for_as_long_as_is_said(
     assert 10 < len(script.requests) < 99
 
 
+def test_a_service_that_answers_and_is_restarted_within_the_first_call_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Found by review: the first call of a client took it for one that might have a wrong URL to its very end."""
+    clock, gone = Clock(monkeypatch), [httpx.ConnectError("refused")] * 99
+    accepted = httpx.Response(202, headers={"Location": "/v1/jobs/j1"}, json={"id": "j1"})
+    busy = problem(503, "worker_unavailable", **{"Retry-After": "1"})
+    for answer in (accepted, busy):
+        script = Script(answer, *gone)
+        with Client("http://service", transport=httpx.MockTransport(script)) as client:
+            began_s = clock.now_s
+            with pytest.raises(headrace.ConnectionFailed):
+                client.put_graph("city", tail=[0], head=[1], capacity=[1])
+        assert 30 <= clock.now_s - began_s < 32
+
+
+def test_a_service_that_was_busy_for_long_before_it_is_restarted_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by review: the time for the restart began with the first of its answers that it is busy, and was over."""
+    clock = Clock(monkeypatch)
+    busy = [problem(429, "rate_limited", **{"Retry-After": "10"})] * 5
+    script = Script(*busy, *[httpx.ConnectError("refused")] * 3, ok())
+    with Client("http://service", transport=httpx.MockTransport(script)) as client:
+        began_s = clock.now_s
+        client.graph("city")
+    assert clock.now_s - began_s > 50
+
+
 def test_a_retry_after_beyond_patience_is_raised_at_once() -> None:
     script = Script(problem(503, "worker_unavailable", **{"Retry-After": "60"}))
     with script.client() as client, pytest.raises(headrace.WorkerUnavailable) as error:

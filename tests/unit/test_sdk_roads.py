@@ -177,7 +177,7 @@ def test_the_deadline_of_a_call_counts_for_more_than_patience() -> None:
 
 
 def test_a_call_waits_for_a_connection_as_long_as_its_caller() -> None:
-    step = next(exchange.ask(headrace._calls.graphs(), Retry(patience_s=77)))
+    step = next(exchange.ask(headrace._calls.graphs(), exchange.Retries(Retry(patience_s=77))))
     assert isinstance(step, exchange.Send)
     with httpx.Client(base_url="http://service") as http:
         timeout = exchange.request_of(http, step, None, 5.0).extensions["timeout"]

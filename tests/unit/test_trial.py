@@ -286,6 +286,7 @@ def test_a_host_that_was_cancelled_after_much_longer_is_tried_again(monkeypatch:
         threading.Timer(after_s, control.cancel).start()
         with pytest.raises(Cancelled):
             engine.solve(states[0], control, cold=True)
+    assert engine._engine.longest_ms == 0
     faster(monkeypatch, 1)
     assert engine.solve(states[0], cold=True).engine == engine.name == "cpu"
     check_values(engine, states)

@@ -15,7 +15,7 @@ from headrace._calls import Call
 from headrace._cancelling import given_up_whole
 from headrace._connecting import Verify, opened, translated, trusted
 from headrace._errors import TransportError
-from headrace._exchange import Deadline, Outcome, Pause, Retry, Send, Step, Steps
+from headrace._exchange import Deadline, Outcome, Pause, Retries, Retry, Send, Step, Steps
 from headrace._files import rewind
 from headrace._metered import Metered
 from headrace._mistakes import silence
@@ -39,8 +39,7 @@ class AsyncCaller:
         headers: Mapping[str, str] | None,
         transport: httpx.AsyncBaseTransport | None,
     ) -> None:
-        self._retry = retry
-        self._was_answered = False
+        self.retries = Retries(retry)
         self._timeout_s = silence(timeout_s)
         self.url = url = exchange.full_url(base_url)
         http = partial(
@@ -54,28 +53,23 @@ class AsyncCaller:
         )
         self._pools = Pools(partial(opened, http), asyncio.get_running_loop, lambda loop: loop.is_closed())
 
-    @property
-    def retry(self) -> Retry:
-        """How a call is repeated now."""
-        return self._retry if self._was_answered else self._retry.at_first()
-
     async def close(self) -> None:
         if (http := self._pools.end()) is not None:
             await http.aclose()
 
     async def ask(self, call: Call[T]) -> T:
-        return await self.drive(exchange.ask(call, self.retry))
+        return await self.drive(exchange.ask(call, self.retries))
 
     async def command(self, call: Call[T], timeout_s: float | None, on_sent: Callable[[int], None] | None = None) -> T:
-        return await self.drive(exchange.command(call, self.retry, Deadline.after(timeout_s)), on_sent)
+        return await self.drive(exchange.command(call, self.retries, Deadline.after(timeout_s)), on_sent)
 
     async def download(self, call: Call[int], timeout_s: float | None) -> int:
-        return await self.drive(exchange.download(call, self.retry, Deadline.after(timeout_s)))
+        return await self.drive(exchange.download(call, self.retries, Deadline.after(timeout_s)))
 
     async def submit(
         self, call: Call[T], deadline: Deadline | None = None, on_sent: Callable[[int], None] | None = None
     ) -> records.JobInfo:
-        return await self.drive(exchange.submit(call, self.retry, deadline), on_sent)
+        return await self.drive(exchange.submit(call, self.retries, deadline), on_sent)
 
     async def drive(self, steps: Steps[T], on_sent: Callable[[int], None] | None = None) -> T:
         """Carry out the steps, one after the other."""
@@ -101,7 +95,6 @@ class AsyncCaller:
         with translated():
             request = exchange.request_of(http, step, _content(step, on_sent), self._timeout_s)
             response = await http.send(request, stream=True)
-            self._was_answered = True
             async with aclosing(response):
                 into = step.into if response.is_success else None
                 response.stream = Metered(response, self._timeout_s, to_memory=into is None)
@@ -138,10 +131,10 @@ class AsyncCaller:
                     return response
 
                 response = await given_up_whole(opened())
-                self._was_answered = True
                 if not response.is_success:
                     await response.aread()
                     raise exchange.error_of(response)
+                self.retries.was_answered = True
                 yield response
 
 

@@ -45,7 +45,7 @@ class AsyncJob(Generic[T]):
 
     async def wait(self, timeout_s: float | None = None) -> T:
         """The result as soon as it is there. Raises the job's error, or `WaitTimeout`; the job then goes on."""
-        steps = exchange.follow(self.id, self._parse, self._caller.retry, Deadline.after(timeout_s))
+        steps = exchange.follow(self.id, self._parse, self._caller.retries, Deadline.after(timeout_s))
         return await self._caller.drive(steps)
 
     async def cancel(self) -> bool:

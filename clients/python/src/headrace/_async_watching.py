@@ -27,7 +27,7 @@ class AsyncEvents:
         self.last_id = feed.event_id(after)
         """Where another reader would go on."""
         self._is_lost = False
-        self._tries = Tries(caller.retry)
+        self._tries = Tries(caller.retries)
         """Since the last connection that lasted."""
 
     @classmethod
@@ -49,8 +49,8 @@ class AsyncEvents:
                 self._is_lost = True
                 await self.close()
                 pause_s = self._tries.pause_s(error)
-                if pause_s is None or self._tries.failures > (self._tries.retry.attempts or math.inf):
-                    self._tries = Tries(self._caller.retry)
+                if pause_s is None or self._tries.failures > (self._caller.retries.retry.attempts or math.inf):
+                    self._tries = Tries(self._caller.retries)
                     raise
                 await asyncio.sleep(pause_s)
 
@@ -81,7 +81,7 @@ class AsyncEvents:
                     self.last_id = self._reader.last_id
                     self._blocks += 1
                 if event is not None or self._blocks > 1:  # the first says where it begins; a comment comes after 15 s
-                    self._tries = Tries(self._caller.retry)
+                    self._tries = Tries(self._caller.retries)
                 if event is not None:
                     return feed.Event.of(event)
         await self._stack.aclose()

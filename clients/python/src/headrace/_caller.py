@@ -15,7 +15,7 @@ from headrace import _records as records
 from headrace._calls import Call
 from headrace._connecting import Verify, opened, translated, trusted
 from headrace._errors import HeadraceError, TransportError
-from headrace._exchange import Deadline, Outcome, Pause, Retry, Send, Step, Steps
+from headrace._exchange import Deadline, Outcome, Pause, Retries, Retry, Send, Step, Steps
 from headrace._files import rewind
 from headrace._metered import Metered
 from headrace._mistakes import silence
@@ -42,8 +42,7 @@ class Caller:
         headers: Mapping[str, str] | None,
         transport: httpx.BaseTransport | None,
     ) -> None:
-        self._retry = retry
-        self._was_answered = False
+        self.retries = Retries(retry)
         self._timeout_s = silence(timeout_s)
         self.url = url = exchange.full_url(base_url)
         http = partial(
@@ -58,28 +57,23 @@ class Caller:
         self._pools = Pools(partial(opened, http), os.getpid, lambda process: process != os.getpid())
         self._pools.own()
 
-    @property
-    def retry(self) -> Retry:
-        """How a call is repeated now."""
-        return self._retry if self._was_answered else self._retry.at_first()
-
     def close(self) -> None:
         if (http := self._pools.end()) is not None:
             http.close()
 
     def ask(self, call: Call[T]) -> T:
-        return self.drive(exchange.ask(call, self.retry))
+        return self.drive(exchange.ask(call, self.retries))
 
     def command(self, call: Call[T], timeout_s: float | None, on_sent: Callable[[int], None] | None = None) -> T:
-        return self.drive(exchange.command(call, self.retry, Deadline.after(timeout_s)), on_sent)
+        return self.drive(exchange.command(call, self.retries, Deadline.after(timeout_s)), on_sent)
 
     def download(self, call: Call[int], timeout_s: float | None) -> int:
-        return self.drive(exchange.download(call, self.retry, Deadline.after(timeout_s)))
+        return self.drive(exchange.download(call, self.retries, Deadline.after(timeout_s)))
 
     def submit(
         self, call: Call[T], deadline: Deadline | None = None, on_sent: Callable[[int], None] | None = None
     ) -> records.JobInfo:
-        return self.drive(exchange.submit(call, self.retry, deadline), on_sent)
+        return self.drive(exchange.submit(call, self.retries, deadline), on_sent)
 
     def drive(self, steps: Steps[T], on_sent: Callable[[int], None] | None = None) -> T:
         """Carry out the steps, one after the other."""
@@ -100,7 +94,6 @@ class Caller:
             with translated():
                 request = exchange.request_of(http, step, _content(step, on_sent), self._timeout_s)
                 response = http.send(request, stream=True)
-                self._was_answered = True
                 with closing(response):
                     into = step.into if response.is_success else None
                     response.stream = Metered(response, self._timeout_s, to_memory=into is None)
@@ -132,10 +125,10 @@ class Caller:
         http = self._pools.own()
         try:
             with translated(), http.stream("GET", path, headers=headers, timeout=timeout_s) as response:
-                self._was_answered = True
                 if not response.is_success:
                     response.read()
                     raise exchange.error_of(response)
+                self.retries.was_answered = True
                 yield response
         except (HeadraceError, GeneratorExit):  # who reads no further has interrupted nothing
             raise

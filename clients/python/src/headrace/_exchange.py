@@ -63,10 +63,10 @@ class Retry:
     Every call may be: those that change something carry an Idempotency-Key, which questions do not need. What the
     service says in Retry-After is heeded, with up to half as much more at random so that callers do not come back
     together, until the `timeout_s` of the call, or without one for `patience_s` in all. Where it does not say when, as
-    one that is being restarted, it is tried for `restart_s` from the first failure on, or `attempts` times if that is
-    given; the n-th pause is ``base_s * 2**n``, `longest_s` at most, half of it at random. Before a client has had any
-    answer at all it is tried for `first_s` at most, as its URL may be wrong: `wait_ready` waits for a service that
-    starts.
+    one that is being restarted, it is tried for `restart_s` from when it last said so or answered, or `attempts` times
+    if that is given; the n-th pause is ``base_s * 2**n``, `longest_s` at most, half of it at random. Before a service
+    has answered a client at all it is tried for `first_s` at most, as the URL may be wrong: `wait_ready` waits for a
+    service that starts.
     """
 
     attempts: int | None = None
@@ -90,10 +90,10 @@ class Retry:
         return replace(self, restart_s=min(self.restart_s, self.first_s))
 
     def pause_s(
-        self, failures: int, retry_after_s: float | None, left_s: float = math.inf, failing_s: float = 0.0
+        self, failures: int, retry_after_s: float | None, left_s: float = math.inf, silent_s: float = 0.0
     ) -> float | None:
-        """Seconds until the next attempt after so many failed ones, the first of them `failing_s` ago; None to give up,
-        also for want of time."""
+        """Seconds until the next attempt after so many failed ones; None to give up, also for want of time. `silent_s`:
+        since the first of those in a row of which nothing said when to come back."""
         if retry_after_s is not None:
             least_s = max(retry_after_s, self.base_s)
             return None if least_s > left_s else min(least_s * random.uniform(1, 1.5), left_s)
@@ -102,7 +102,7 @@ class Retry:
         )
         if self.attempts is not None:
             return None if failures >= self.attempts or pause_s > left_s else pause_s
-        left_s = min(left_s, self.restart_s - failing_s)
+        left_s = min(left_s, self.restart_s - silent_s)
         return None if left_s <= 0 else min(max(pause_s, SHORT_HOLD_S), left_s)
 
 
@@ -127,23 +127,40 @@ class Deadline:
 
 
 @dataclass(slots=True)
+class Retries:
+    """How all calls of one client are repeated: for longer once the service has answered one of them."""
+
+    retry: Retry
+    was_answered: bool = False
+
+    @property
+    def now(self) -> Retry:
+        """How long it is worth while as far as is known."""
+        return self.retry if self.was_answered else self.retry.at_first()
+
+
+@dataclass(slots=True)
 class Tries:
     """One call, or one wait for what comes next in a stream, and how often it has failed."""
 
-    retry: Retry
+    retries: Retries
     until: Deadline = Deadline()
     failures: int = 0
     _first_at: float = 0.0
+    _silent_since: float | None = None
 
     def pause_s(self, error: BaseException) -> float | None:
         """Seconds until the next attempt after this failure; None to give up."""
-        now = time.monotonic()
+        now, retry, retry_after_s = time.monotonic(), self.retries.now, getattr(error, "retry_after_s", None)
         if not self.failures:
             self._first_at = now
         self.failures += 1
-        failing_s = now - self._first_at
-        left_s = self.until.remaining_s if self.until.ends_at < math.inf else self.retry.patience_s - failing_s
-        return self.retry.pause_s(self.failures, getattr(error, "retry_after_s", None), left_s, failing_s)
+        if retry_after_s is not None:
+            self._silent_since = None
+        elif self._silent_since is None:
+            self._silent_since = now
+        left_s = self.until.remaining_s if self.until.ends_at < math.inf else retry.patience_s - now + self._first_at
+        return retry.pause_s(self.failures, retry_after_s, left_s, now - (self._silent_since or now))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,28 +196,28 @@ Outcome: TypeAlias = httpx.Response | TransportError | None
 Steps: TypeAlias = Generator[Step, Outcome, T]
 
 
-def ask(call: Call[T], retry: Retry) -> Steps[T]:
+def ask(call: Call[T], retries: Retries) -> Steps[T]:
     """A call that is answered at once."""
-    response = yield from _exchange(call, retry, Deadline())
+    response = yield from _exchange(call, retries, Deadline())
     return parsed(call.parse, read_body(response))
 
 
-def command(call: Call[T], retry: Retry, deadline: Deadline) -> Steps[T]:
+def command(call: Call[T], retries: Retries, deadline: Deadline) -> Steps[T]:
     """A call that may take long: the service holds it, and after a 202 its job is held, until it ends.
 
     A GET has no job, and is held for as long as it may take.
     """
     hold_s = _longest_hold_s(deadline) if call.method == "GET" else deadline.hold_s
-    response = yield from _exchange(call, retry, deadline, f"wait={hold_s}", hold_s)
+    response = yield from _exchange(call, retries, deadline, f"wait={hold_s}", hold_s)
     if response.status_code != httpx.codes.ACCEPTED:
         return parsed(call.parse, read_body(response))
-    return (yield from follow(pending_job_id(response), call.parse, retry, deadline))
+    return (yield from follow(pending_job_id(response), call.parse, retries, deadline))
 
 
-def download(call: Call[int], retry: Retry, deadline: Deadline) -> Steps[int]:
+def download(call: Call[int], retries: Retries, deadline: Deadline) -> Steps[int]:
     """A call whose answer is a file; the version of the graph that it holds."""
     hold_s = _longest_hold_s(deadline)
-    response = yield from _exchange(call, retry, deadline, f"wait={hold_s}", hold_s)
+    response = yield from _exchange(call, retries, deadline, f"wait={hold_s}", hold_s)
     return parsed(call.parse, response.headers.get("etag", "").strip('"'))
 
 
@@ -208,22 +225,22 @@ def _longest_hold_s(deadline: Deadline) -> int:
     return max(1, math.ceil(min(LONGEST_HOLD_S, deadline.remaining_s)))
 
 
-def submit(call: Call[T], retry: Retry, deadline: Deadline | None = None) -> Steps[JobInfo]:
+def submit(call: Call[T], retries: Retries, deadline: Deadline | None = None) -> Steps[JobInfo]:
     """Start a call and come back with its job."""
-    response = yield from _exchange(call, retry, deadline or Deadline(), "respond-async")
-    return (yield from ask(calls.job(pending_job_id(response)), retry))
+    response = yield from _exchange(call, retries, deadline or Deadline(), "respond-async")
+    return (yield from ask(calls.job(pending_job_id(response)), retries))
 
 
-def follow(job_id: str, parse: Callable[[Any], T], retry: Retry, deadline: Deadline) -> Steps[T]:
+def follow(job_id: str, parse: Callable[[Any], T], retries: Retries, deadline: Deadline) -> Steps[T]:
     """Hold on to a job until it ends. Raises its error, or `WaitTimeout` at the deadline."""
     pause_s = SHORT_HOLD_S
     while True:
         asked_at = time.monotonic()
         hold_s = deadline.hold_s
-        response = yield from _exchange(calls.job(job_id), retry, deadline, f"wait={hold_s}", hold_s)
+        response = yield from _exchange(calls.job(job_id), retries, deadline, f"wait={hold_s}", hold_s)
         info = parsed(JobInfo.from_json, read_body(response))
         if info.finished and info.has_file:
-            response = yield from _exchange(calls.job_result(job_id, parse), retry, deadline)
+            response = yield from _exchange(calls.job_result(job_id, parse), retries, deadline)
             return parsed(parse, read_body(response))
         if info.finished:
             return job_result(info, parse)
@@ -356,9 +373,9 @@ def job_result(info: JobInfo, parse: Callable[[Any], T]) -> T:
 
 
 def _exchange(
-    call: Call[T], retry: Retry, deadline: Deadline, prefer: str | None = None, hold_s: int = 0
+    call: Call[T], retries: Retries, deadline: Deadline, prefer: str | None = None, hold_s: int = 0
 ) -> Steps[httpx.Response]:
-    """One request until it is answered below 400, within the bounds of `retry`."""
+    """One request until it is answered below 400, within the bounds of `retries`."""
     headers = dict(call.headers)
     if prefer is not None:
         headers["Prefer"] = prefer
@@ -369,8 +386,8 @@ def _exchange(
         headers["Content-Length"] = str(call.body.n_bytes)
         if call.body.encoding:
             headers["Content-Encoding"] = call.body.encoding
-    until = deadline if deadline.ends_at < math.inf else Deadline.after(retry.patience_s)
-    tries = Tries(retry, until)
+    until = deadline if deadline.ends_at < math.inf else Deadline.after(retries.retry.patience_s)
+    tries = Tries(retries, until)
     while True:
         outcome = yield Send(
             call.method,
@@ -383,8 +400,10 @@ def _exchange(
             connection_s=until.remaining_s,
         )
         if isinstance(outcome, httpx.Response) and outcome.is_success:
+            retries.was_answered = True
             return outcome
         error = outcome if isinstance(outcome, TransportError) else error_of(outcome)
+        retries.was_answered |= isinstance(error, ApiError)
         pause_s = tries.pause_s(error) if _may_retry(error) else None
         if pause_s is None:
             raise error

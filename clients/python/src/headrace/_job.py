@@ -46,7 +46,7 @@ class Job(Generic[T]):
 
     def wait(self, timeout_s: float | None = None) -> T:
         """The result as soon as it is there. Raises the job's error, or `WaitTimeout`; the job then goes on."""
-        steps = exchange.follow(self.id, self._parse, self._caller.retry, Deadline.after(timeout_s))
+        steps = exchange.follow(self.id, self._parse, self._caller.retries, Deadline.after(timeout_s))
         return self._caller.drive(steps)
 
     def cancel(self) -> bool:

@@ -40,7 +40,7 @@ class RowStream(Generic[Row]):
     ) -> Self:
         deadline = Deadline.after(timeout_s)
         job = caller.submit(replace(call, headers={**call.headers, **LINES}), deadline)
-        stream = cls(caller, RowReader(job.id, parse, caller.retry, deadline))
+        stream = cls(caller, RowReader(job.id, parse, caller.retries, deadline))
         stream._first = stream._read()
         return stream
 

@@ -21,7 +21,7 @@ from headrace._errors import (
     WaitTimeout,
     WorkerUnavailable,
 )
-from headrace._exchange import Deadline, Retry, Tries
+from headrace._exchange import Deadline, Retries, Tries
 from headrace._results import Json
 
 Row = TypeVar("Row")
@@ -49,7 +49,7 @@ class RowReader(Generic[Row]):
 
     job_id: str
     parse: Callable[[Any], Row]
-    retry: Retry
+    retries: Retries
     deadline: Deadline
     head: Json = field(default_factory=dict)
     """What the answer says before its rows."""
@@ -62,7 +62,7 @@ class RowReader(Generic[Row]):
     _opened_at: float = -math.inf
 
     def __post_init__(self) -> None:
-        self._tries = Tries(self.retry, self.deadline)
+        self._tries = Tries(self.retries, self.deadline)
 
     @property
     def path(self) -> str:
@@ -104,7 +104,7 @@ class RowReader(Generic[Row]):
             self.is_over = body.get("done") is True
             return None
         row = exchange.parsed(self.parse, body)
-        self.count, self._tries = self.count + 1, Tries(self.retry, self.deadline)
+        self.count, self._tries = self.count + 1, Tries(self.retries, self.deadline)
         return row
 
     def cut(self) -> ConnectionFailed:
@@ -116,9 +116,9 @@ class RowReader(Generic[Row]):
         if isinstance(error, UnexpectedAnswer):
             raise error
         if time.monotonic() - self._opened_at >= HELD_S:
-            self._tries = Tries(self.retry, self.deadline)
+            self._tries = Tries(self.retries, self.deadline)
         self._opened_at = math.inf
         pause_s = self._tries.pause_s(error)
-        if pause_s is None or self._tries.failures > (self.retry.attempts or math.inf):
+        if pause_s is None or self._tries.failures > (self.retries.retry.attempts or math.inf):
             raise error
         return pause_s

@@ -28,7 +28,7 @@ class Events:
         self.last_id = feed.event_id(after)
         """Where another reader would go on."""
         self._is_lost = False
-        self._tries = Tries(caller.retry)
+        self._tries = Tries(caller.retries)
         """Since the last connection that lasted."""
 
     @classmethod
@@ -50,8 +50,8 @@ class Events:
                 self._is_lost = True
                 self.close()
                 pause_s = self._tries.pause_s(error)
-                if pause_s is None or self._tries.failures > (self._tries.retry.attempts or math.inf):
-                    self._tries = Tries(self._caller.retry)
+                if pause_s is None or self._tries.failures > (self._caller.retries.retry.attempts or math.inf):
+                    self._tries = Tries(self._caller.retries)
                     raise
                 time.sleep(pause_s)
 
@@ -82,7 +82,7 @@ class Events:
                     self.last_id = self._reader.last_id
                     self._blocks += 1
                 if event is not None or self._blocks > 1:  # the first says where it begins; a comment comes after 15 s
-                    self._tries = Tries(self._caller.retry)
+                    self._tries = Tries(self._caller.retries)
                 if event is not None:
                     return feed.Event.of(event)
         self._stack.close()
