@@ -40,6 +40,8 @@ EXACT = Context(prec=WIDEST)
 Halves = tuple[NDArray[np.uint64] | np.uint64, NDArray[np.uint64] | np.uint64]
 """The lower and the upper 64 bits."""
 
+POINT: Final = "; the decimals stand behind a point, and nothing between thousands"
+"""What to do with a decimal comma."""
 BEYOND: Final = f"is too large: the limit is {MAX_TOTAL} units"
 """What is wrong with an amount that is too large."""
 
@@ -276,7 +278,9 @@ def _refuse_text(strings: pa.StringArray, place: Place, precision: Precision) ->
         del faults[-1]
     found = np.concatenate([np.zeros(0, np.int8), *_in_slices(strings, _fault_of)])
     for fault, (message, error) in enumerate(faults, 1):
-        place.refuse(found == fault, message, error, what=place.amounts, value_of=lambda row: strings[row].as_py())
+        bad = found == fault
+        hint = POINT if fault == 1 and bad.any() and "," in strings[int(bad.argmax())].as_py() else ""
+        place.refuse(bad, message, error, what=place.amounts, value_of=lambda row: strings[row].as_py(), hint=hint)
 
 
 def _fault_of(text: str) -> int:

@@ -15,6 +15,11 @@ BEGINNINGS: Final = (
     (b"tail,", "CSV (text/csv)"),
     (b"{", "JSON (application/json)"),
 )
+WORKBOOK: Final = "a workbook (.xlsx, .ods): save its sheet as CSV in UTF-8"
+PARTS: Final = (b"[Content_Types].xml", b"_rels/", b"docProps/", b"xl/", b"mimetype")
+"""What the first file in a workbook is called, which is a zip archive as an npz is."""
+NAME_AT: Final = 30
+"""Where that name stands."""
 
 
 def seems_to_be(data: bytes | memoryview, expected: str) -> str:
@@ -22,6 +27,8 @@ def seems_to_be(data: bytes | memoryview, expected: str) -> str:
     head = bytes(data[:32]).lstrip()
     if not head:
         return ": it is empty"
+    if head.startswith(b"PK") and bytes(data[NAME_AT : NAME_AT + 32]).startswith(PARTS):
+        return f": it begins like {WORKBOOK}"
     for beginning, what in BEGINNINGS:
         if head.startswith(beginning) and expected not in what:
             return f": it begins like {what}"

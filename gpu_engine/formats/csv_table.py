@@ -19,6 +19,7 @@ from pyarrow import csv
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats import _capacity, _costs, _lower
 from gpu_engine.formats._assemble import assemble, check_edge_count
+from gpu_engine.formats._looks import seems_to_be
 from gpu_engine.formats._names import Names, as_arrow, from_arrow, number_by_appearance
 from gpu_engine.formats._place import Place, refusing, shown
 from gpu_engine.formats._vertices import refuse_limited
@@ -120,9 +121,16 @@ def _check_utf8(data: memoryview) -> None:
             bytes(data).decode()
         except UnicodeDecodeError as failure:
             line = 1 + bytes(data[: failure.start]).count(b"\n")
-            hint = ", but like UTF-16" if failure.object.startswith(UTF_16) else ""
-            raise InvalidNetwork(f"line {line}: not UTF-8{hint}", lines=[line]) from failure
+            end = _other_than_utf_8(failure.object)
+            raise InvalidNetwork(f"line {line}: not UTF-8{end}", lines=[line]) from failure
         raise
+
+
+def _other_than_utf_8(data: bytes) -> str:
+    """The end of the sentence that says so: what the bytes seem to be, and what to do."""
+    if data.startswith(UTF_16):
+        return ", but like UTF-16: save it as UTF-8"
+    return seems_to_be(data, "text/csv") or ": a spreadsheet writes it where it saves as 'CSV UTF-8'"
 
 
 def _header(data: memoryview) -> list[str]:
@@ -147,14 +155,21 @@ def _fault_of_header(names: list[str], unknown: list[str]) -> str:
     if all(name.replace(".", "", 1).isdigit() for name in names):
         return f"this is none: {shown(','.join(names))}"
     if "" in unknown:
-        return "a column has no name, as the index that pandas writes without index=False"
+        usual = "the index that pandas writes without index=False" if not names[0] else "one behind a comma at the end"
+        return f"column {names.index('') + 1} has no name, as {usual}"
+    if any("\r" in name for name in names):
+        return "lines end in carriage returns alone: let them end in line feeds"
     if unknown and (bare := unknown[0].strip().strip('"')) in REQUIRED + OPTIONAL:
         return f"{shown(unknown[0])} is not {shown(bare)}: a blank beside a comma belongs to the field"
     if unknown:
         others = [name for name in REQUIRED + OPTIONAL if name not in names]
         return f"there is no column {shown(unknown[0])}{did_you_mean(unknown[0], others)}"
     missing = [name for name in REQUIRED if name not in names]
-    return f"the column {missing[0]} is missing" if missing else f"a column is there twice: {shown(','.join(names))}"
+    if missing:
+        return f"the column {missing[0]} is missing"
+    twice = next(name for place, name in enumerate(names) if name in names[:place])
+    former = "".join(f", which {other} is as well" for other, name in FORMER.items() if name == twice)
+    return f"the column {twice} is there twice{former}"
 
 
 def _table(data: memoryview) -> pa.Table:
@@ -186,7 +201,8 @@ def _table(data: memoryview) -> pa.Table:
         except pa.ArrowInvalid:
             for row in ragged:
                 found = f"{counted(row.expected_columns, 'column')} expected, not {row.actual_columns}"
-                raise InvalidNetwork(f"line {row.number}: {found}", lines=[row.number]) from None
+                hint = ": a double quote has no end" if bytes(data).count(b'"') % 2 else ""
+                raise InvalidNetwork(f"line {row.number}: {found}{hint}", lines=[row.number]) from None
             raise
 
 

@@ -1,6 +1,8 @@
 """Graphs that people send by mistake, and what they get: the rows of `tests.contract.test_clumsy` that load one."""
 
+import gzip
 import io
+import zipfile
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -37,6 +39,15 @@ def npz(**arrays: Any) -> bytes:
     archive = io.BytesIO()
     np.savez(archive, **{name: np.array(column) for name, column in arrays.items()})
     return archive.getvalue()
+
+
+def workbook() -> bytes:
+    """The beginning of what a spreadsheet saves."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("[Content_Types].xml", '<?xml version="1.0" encoding="UTF-8"?><Types/>')
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+    return content.getvalue()
 
 
 def arrow(**columns: Any) -> bytes:
@@ -108,14 +119,27 @@ LOADS = [
 
 FILES = [
     put(b"tail;head;capacity\n0;1;3\n", "invalid_body", "columns are divided by commas, not by ';'", kind=CSV),
-    put(b",tail,head,capacity\n0,0,1,3\n", "invalid_body", "a column has no name, as the index that pandas", kind=CSV),
+    put(b",tail,head,capacity\n0,0,1,3\n", "invalid_body", "column 1 has no name, as the index that pandas", kind=CSV),
     put(b"0,1,3\n1,2,4\n", "invalid_body", "line 1: the header is tail,head,capacity", kind=CSV),
     put(b"from,to,capacity\n0,1,3\n", "invalid_body", "no column 'from'; did you mean 'tail'?", kind=CSV),
     put(b"tail,head\n0,1\n", "invalid_body", "the column capacity is missing", kind=CSV),
     put(b"tail,head,capacity\n0,1\n", "invalid_body", "line 2: 3 columns expected, not 2", kind=CSV),
-    put(b'tail,head,capacity\na,b,"1,5"\n', "invalid_body", "not a number or 'inf' ('1,5')", "/capacity", kind=CSV),
+    put(
+        b'tail,head,capacity\na,b,"1,5"\n', "invalid_body", "not a number or 'inf' ('1,5'); the", "/capacity", kind=CSV
+    ),
+    put(columns(capacity=[3, "1,5"]), "invalid_body", "('1,5'); the decimals stand behind a point", "/capacity"),
+    put(b'tail,head,capacity\n"a,b,3\nb,c,3\n', "invalid_body", "not 1: a double quote has no end", kind=CSV),
     put(b"tail,head,capacity\na,b,\n", "invalid_body", "line 2: capacity is empty", "/capacity", kind=CSV),
-    put("tail,head,capacity\nGröße,b,1\n".encode("latin-1"), "invalid_body", "line 2: not UTF-8", kind=CSV),
+    put(b"tail,head,capacity,\n0,1,3,\n", "invalid_body", "column 4 has no name, as one behind a comma", kind=CSV),
+    put(b"tail,head,capacity\r0,1,3\r", "invalid_body", "lines end in carriage returns alone", kind=CSV),
+    put(b"tail,head,capacity,id,edge_ids\n0,1,3,7,8\n", "invalid_body", "edge_ids is there twice, which id", kind=CSV),
+    put(b"tail,head,capacity,capacity\n0,1,3,3\n", "invalid_body", "the column capacity is there twice", kind=CSV),
+    put("tail,head,capacity\nGröße,b,1\n".encode("latin-1"), "invalid_body", "line 2: not UTF-8: a spread", kind=CSV),
+    put("von;nach;Kapazität\na;b;1,5\n".encode("cp1252"), "invalid_body", "saves as 'CSV UTF-8'", kind=CSV),
+    put("tail,head,capacity\n".encode("utf-16"), "invalid_body", "like UTF-16: save it as UTF-8", kind=CSV),
+    put(gzip.compress(b"tail,head,capacity\n"), "invalid_body", "like gzip (Content-Encoding: gzip)", kind=CSV),
+    put(workbook(), "invalid_body", "begins like a workbook (.xlsx, .ods): save its sheet as CSV", kind=CSV),
+    put(npz(tail=[0], head=[1], capacity=[3]), "invalid_body", "like an npz archive (application/x-npz)", kind=CSV),
     put(npz(tail=[0], head=[1]), "invalid_body", "the array 'capacity' is missing", "/capacity", kind=NPZ),
     put(
         npz(tail=[0.0], head=[1], capacity=[1]), "invalid_body", "tail must be a column of integers", "/tail", kind=NPZ
