@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Literal, Protocol
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,6 +116,8 @@ def near(names: Names, wanted: object, kind: str, count: int) -> str:
         return f"; the {kind} names of this graph are the numbers 0 .. {count - 1}" if count else ""
     if isinstance(wanted, str):
         other = _same_but_for_case(names, wanted)
+        if other is not None and normalize("NFC", other) == normalize("NFC", wanted):
+            return f"; there is {other!a}, which is read the same and is written in other characters than {wanted!a}"
         if other is not None:
             return f"; did you mean {other!r}?"
     some = names.of(np.arange(min(count, MAX_CANDIDATES)))
@@ -129,6 +132,7 @@ def _same_but_for_case(names: Names, wanted: str) -> str | None:
         return None
     plain = wanted.strip()
     forms = [plain, plain.lower(), plain.upper(), plain.title(), plain.capitalize()]
+    forms += [normalize("NFC", wanted), normalize("NFD", wanted)]
     forms += [plain.replace("-", "_"), plain.replace("_", "-"), plain.replace(" ", "_")]
     found = np.flatnonzero(names.rows(forms) >= 0)
     return forms[int(found[0])] if len(found) else None

@@ -70,3 +70,16 @@ def test_negative_numbers_name_nothing_where_there_are_no_names(http: httpx.Clie
     ends = {"tail": [-2], "head": [-1], "set": [5]}
     assert http.patch(f"{graph}/capacities", json=ends).json()["code"] == "unknown_vertex"
     assert http.post(f"{graph}/matching", json={"left": [-3]}).json()["code"] == "unknown_vertex"
+
+
+@pytest.mark.parametrize(("there", "asked"), [("Caf\u00e9 1", "Cafe\u0301 1"), ("Cafe\u0301 1", "Caf\u00e9 1")])
+def test_a_name_that_is_read_the_same_is_shown_by_its_characters(http: httpx.Client, there: str, asked: str) -> None:
+    """Files from macOS have letters and their accents apart: the two names cannot be told from each other by eye."""
+    graph = "/v1/graphs/odd-twins"
+    names = [f"vertex {place}" for place in range(600)] + [there]
+    http.put(graph, json={"tail": names[:-1], "head": names[1:], "capacity": [1] * 600, "edge_ids": names[1:]})
+    told = f"; there is {there!a}, which is read the same and is written in other characters than {asked!a}"
+    refused = http.post(f"{graph}/max-flow", json={"sources": [asked], "sinks": names[:1]}).json()
+    assert refused["detail"] == f"source {asked!r} is no vertex of the graph{told}"
+    refused = http.patch(f"{graph}/capacities", json={"edges": [asked], "set": [1]}).json()
+    assert refused["detail"] == f"there is no edge {asked!r}{told}"
