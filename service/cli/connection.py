@@ -78,7 +78,14 @@ def connected(url: str, key: str | None) -> "Iterator[Client]":
     except BrokenPipeError:
         raise  # nobody reads on, as with `| head`: the command ends without a word
     except (HeadraceError, OSError) as error:
-        fail(str(error))
+        fail(reason(error))
+
+
+def reason(error: Exception) -> str:
+    """What has failed; of an error of the system the file and what it says, without its number."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
 
 
 def _refuse_misspelt(variables: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 import typer
 
 from gpu_engine.text.counted import counted
-from service.cli.connection import MISWRITTEN, REFUSED
+from service.cli.connection import MISWRITTEN, REFUSED, reason
 
 if TYPE_CHECKING:
     from service.settings import Settings
@@ -62,7 +62,7 @@ def create(
     try:
         _seen(settings).write()
     except OSError as error:
-        _say(f"it could not be noted that there are keys: {error}")
+        _say(f"it could not be noted that there are keys: {reason(error)}")
 
 
 def _warn_of_the_door(scope: "Scope", *, sure: bool) -> None:

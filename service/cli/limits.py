@@ -24,7 +24,7 @@ from service.cli.connection import name as one_name
 from service.cli.show import Columns, ignored, say_facts, say_json, say_table, solved, text
 
 if TYPE_CHECKING:
-    from headrace import Bottlenecks, ParametricOptions, ParametricResult
+    from headrace import Bottlenecks, ParametricOptions, ParametricResult, Segment
 
 app = typer.Typer()
 
@@ -90,9 +90,17 @@ def parametric(
     columns: Columns = {
         "from": [str(one.start) for one in found.segments],
         "to": [str(one.to) for one in found.segments],
-        "flow": [f"{text(one.constant)} + {text(one.rate)} x factor" for one in found.segments],
+        "flow": [_line(one) for one in found.segments],
     }
     say_table(columns)
+
+
+def _line(segment: "Segment") -> str:
+    """The value as a function of the factor, without what is nothing."""
+    if not segment.rate:
+        return text(segment.constant)
+    varying = f"{text(segment.rate)} x factor"
+    return f"{text(segment.constant)} + {varying}" if segment.constant else varying
 
 
 @app.command()

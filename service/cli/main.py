@@ -27,7 +27,7 @@ from service.cli import (
     what_if,
 )
 from service.cli import workers as workers_commands
-from service.cli.connection import DEFAULT_URL, MISWRITTEN, REFUSED, Json, Key, Url, connected, fail
+from service.cli.connection import DEFAULT_URL, MISWRITTEN, REFUSED, Json, Key, Url, connected, fail, reason
 from service.cli.show import Columns, say_facts, say_json, say_table, size
 from service.collector import paused
 from service.left_out import without, without_unused
@@ -46,7 +46,7 @@ class Commands(TyperGroup):
                 return super().main(*args, **options)
         except OSError as error:  # a full disk; a pipe that nobody reads has ended the command already
             _give_up_output()
-            typer.echo(f"headrace: {error}", err=True)
+            typer.echo(f"headrace: {reason(error)}", err=True)
             sys.exit(REFUSED)
 
 
@@ -150,7 +150,7 @@ def serve(
     except SettingsError as error:
         fail(str(error), MISWRITTEN)
     except (CannotServe, DataDirInUse, NoRedisServer, OSError, ValueError) as error:
-        fail(str(error))
+        fail(reason(error))
 
 
 @app.command()
@@ -179,7 +179,7 @@ def worker(
     except SettingsError as error:
         fail(str(error), MISWRITTEN)
     except (CannotServe, OSError, ValueError) as error:
-        fail(str(error))
+        fail(reason(error))
 
 
 @app.command()
@@ -198,7 +198,7 @@ def backup(
     except SettingsError as error:
         fail(str(error), MISWRITTEN)
     except (NoBackup, OSError) as error:
-        fail(str(error))
+        fail(reason(error))
     trial = f"HEADRACE_SEND_WEBHOOKS=false headrace serve --data-dir {quote(target)} --port 0"
     typer.echo(f"{size(n_bytes)} in {target}; try it: {trial}", err=True)
 

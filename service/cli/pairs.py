@@ -100,7 +100,7 @@ def global_cut(name: Name, json: Json = False, key: Key = None, url: Url = DEFAU
     others = len(found.sink_side or ())
     say_facts({"cut": found.value, "divides": f"{len(side)} from {others}", "proven": found.proven, **ignored(found)})
     typer.echo()
-    say_table({"edge": edges, "pays": pays}, "it has no edges: the graph is divided as it is")
+    say_table({"edge": edges, "pays": pays}, f"{found.reason}")
 
 
 def _listed(given: list[str] | None) -> list[int] | list[str]:

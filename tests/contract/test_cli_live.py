@@ -302,6 +302,7 @@ def test_pairs_trees_and_global_cuts(shell: Shell, tmp_path: Path) -> None:
     assert sorted(shell.json("tree", "ring")["tree"]["value"]) == [3, 4]
     assert "HANGS ON" in shell("tree", "ring", "--terminal", "x", "--terminal", "z")
     assert shell.json("global-cut", "ring")["value"] == 3
+    assert "no open edge leads from the source side to the sink side" in shell("global-cut", "city")
     assert "2 from 1" in shell("global-cut", "ring") or "1 from 2" in shell("global-cut", "ring")
 
 
@@ -314,7 +315,8 @@ def test_what_limits_a_flow(shell: Shell, city: Path) -> None:
     edge = found["edges"][0]
     drawn = shell.json("parametric", "city", "--edge", edge, "--from", "1/3", "--to", "7/6")
     assert (drawn["segments"][0]["from"], drawn["segments"][-1]["to"], drawn["valid"]) == ("1/3", "7/6", True)
-    assert "x factor" in shell("parametric", "city", "--edge", edge, "--to", "2")
+    curve = shell("parametric", "city", "--edge", "s-a", "--edge", "s-b", "--to", "3").splitlines()[-3:]
+    assert [line.split(maxsplit=2)[2] for line in curve] == ["5.5 x factor", "2 + 3 x factor", "6"]
     assert "--supply" in shell("parametric", "city", "--to", "2", expect=MISWRITTEN)
     assert "no factor" in shell("parametric", "city", "--edge", edge, "--to", "much", expect=REFUSED)
     every = [f"{each}=1.5" for each in ("s-a", "s-b", "a-t", "b-t")]

@@ -197,7 +197,8 @@ def test_by_hand(http: httpx.Client, service_url: str, tmp_path: Path) -> None:
     assert (done.exit_code, done.output) == (0, f"plain at version 1 is in {file}\n")
     assert json.loads(shell.invoke(app, ["load", "in", str(file), "--json"]).stdout)["n_edges"] == 5
     missing = shell.invoke(app, ["export", "plain", str(tmp_path / "no" / "such.npz")])
-    assert (missing.exit_code, missing.stdout) == (1, "")
+    told = f"headrace: {tmp_path / 'no'}: there is no such folder\n"
+    assert (missing.exit_code, missing.stdout, missing.stderr) == (1, "", told)
 
 
 def test_a_long_file_is_the_same(http: httpx.Client, sdk: Client, tmp_path: Path) -> None:
