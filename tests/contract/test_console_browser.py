@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 
 import httpx
@@ -105,6 +106,8 @@ def test_a_day_of_an_operator(walk: Walk) -> None:
     what_strangers_have_named_is_text_and_exact(walk)
     integers_that_scripts_round_name_vertices(walk)
     names_are_found_by_a_part_and_drawn_whole(walk)
+    long_names_leave_room_for_the_rest(walk)
+    what_was_refused_is_gone_once_another_file_is_chosen(walk)
     a_graph_without_edges_says_so_and_a_name_that_is_cut_shows_it(walk)
     the_table_shows_the_edges_as_they_are_without_an_answer_too(walk)
     no_page_is_a_dead_end(walk)
@@ -326,6 +329,49 @@ def names_are_found_by_a_part_and_drawn_whole(walk: Walk) -> None:
     walk.page.shows("Drag, scroll or use the arrow keys")
     shown = "import('/console/assets/dom.js').then((dom) => [0.004, 4.26].map(dom.milliseconds))"
     assert walk.page.js(shown) == ["under 0.1 ms", "4.3 ms"]
+
+
+def long_names_leave_room_for_the_rest(walk: Walk) -> None:
+    """In tables, whose cells have the whole name on hovering, and in the picture, where no name lies over another."""
+    edge, names = "e" * 200, ["a", "b", "c", "Straßenbahnhaltestelle", "t"]
+    with Client(walk.url, api_key=walk.admin) as client:
+        ends = {"tail": names[:-1], "head": names[1:], "source": "a", "sink": "t"}
+        client.put_graph("n" * 128, **ends, capacity=[1, 2, 2, 2], edge_ids=[edge, "x", "y", "z"])
+    in_sight = (
+        "(() => { const right = (e) => e.getBoundingClientRect().right, box = document.querySelector('.wide'); return"
+        " box && [...box.querySelectorAll('th')].filter((e) => right(e) <= right(box)).map((e) => e.innerText); })()"
+    )
+    walk.open(f"/console/graphs/{'n' * 128}")
+    walk.until_value("1")
+    assert walk.page.until(in_sight)[:6] == ["Edge", "From", "To", "Capacity", "Flow", "Used"]
+    assert walk.page.js("document.querySelector('#panel-edges td').title") == edge
+    walk.page.size(390, 844, mobile=True)
+    walk.page.js(
+        "(() => { window.drawn = []; CanvasRenderingContext2D.prototype.strokeText = function (text, x, y) {"
+        " const half = this.measureText(text).width / 2; window.drawn.push([x - half, x + half, y]); }; })()"
+    )
+    walk.page.press_button("Show all")
+    drawn = walk.page.until("window.drawn.length && window.drawn")
+    assert not [
+        (one, other)
+        for one, other in combinations(drawn, 2)
+        if one[0] < other[1] and other[0] < one[1] and abs(one[2] - other[2]) < 12
+    ]
+    walk.open("/console")
+    assert walk.page.until(in_sight)[:2] == ["Graph", "Version"]
+    walk.page.size(1280, 900)
+
+
+def what_was_refused_is_gone_once_another_file_is_chosen(walk: Walk) -> None:
+    file = walk.folder / "decimal-comma.csv"
+    file.write_text('tail,head,capacity\na,b,"1,5"\n')
+    walk.open("/console")
+    walk.page.choose_file("#file", file)
+    walk.page.type("#name", "comma")
+    walk.page.press_button("Load")
+    walk.page.shows("the decimals stand behind a point")
+    walk.page.choose_file("#file", EXAMPLES / "osm-neckar.npz")
+    walk.page.until("!document.body.innerText.includes('the decimals stand behind a point')")
 
 
 def a_graph_without_edges_says_so_and_a_name_that_is_cut_shows_it(walk: Walk) -> None:

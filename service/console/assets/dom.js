@@ -60,7 +60,13 @@ export function dataTable(caption, columns, rows, ifEmpty) {
   return h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": caption },
     h("table", {}, h("caption", { class: "hidden" }, caption),
       h("thead", {}, h("tr", {}, columns.map((column) => cell("th", column.name, column, { scope: "col" })))),
-      h("tbody", {}, rows.map((row) => h("tr", {}, row.map((value, at) => cell("td", value, columns[at])))))));
+      h("tbody", {}, rows.map((row) => h("tr", {}, row.map((value, at) => cell("td", value, columns[at], { title: ifLong(value) })))))));
+}
+
+// What a cell may be too narrow for.
+function ifLong(value) {
+  const text = String(value?.textContent ?? value ?? "");
+  return text.length > 20 ? text : null;
 }
 
 // Digits in groups of three; a decimal string is left exact.

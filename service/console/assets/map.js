@@ -7,7 +7,7 @@ const MARGIN = 0.35;
 const EDGES_A_FRAME = 12000;
 const REST_MS = 140;
 const DETAIL_EDGES = 400;
-const LABEL_WIDTH = 46, LABEL_HEIGHT = 26, PIXELS_A_LABEL = 3200;
+const LABEL_CELL = 8, ABOVE_LINE = 12, BELOW_LINE = 4, PIXELS_A_LABEL = 3200;
 export const CLOSED = 5, CUT = 6, PART = 7, N_COLOURS = 8;
 const PARTS = Array.from({ length: N_COLOURS }, (_, part) => `p${part}`);
 const CLASSES = ["idle", "f1", "f2", "f3", "f4", "closed", "cut", ...PARTS];
@@ -280,12 +280,15 @@ export class NetworkMap {
       context.beginPath();
       context.arc(px, py, hasRoom ? 3.5 : 2, 0, 7);
       context.fill();
-      const cells = [-0.5, 0.5].flatMap((side) => [-0.5, 0.5].map((line) => `${Math.round(px / LABEL_WIDTH + side)} ${Math.round(py / LABEL_HEIGHT + line)}`));
-      if (!hasRoom || cells.some((cell) => taken.has(cell))) continue; // a name over another is read by nobody
-      cells.forEach((cell) => taken.add(cell));
-      context.fillStyle = style.getPropertyValue("--ink");
+      if (!hasRoom) continue;
       const name = this.label(v), half = context.measureText(name).width / 2 + 3, isHere = px >= 0 && px <= this.width;
       const at = [isHere ? Math.max(half, Math.min(this.width - half, px)) : px, py - (marked.has(v) ? 18 : 12)];
+      const [left, right, top, bottom] = [at[0] - half, at[0] + half, at[1] - ABOVE_LINE, at[1] + BELOW_LINE].map((edge) => Math.floor(edge / LABEL_CELL));
+      const cells = [];
+      for (let column = left; column <= right; column += 1) for (let row = top; row <= bottom; row += 1) cells.push(`${column} ${row}`);
+      if (cells.some((cell) => taken.has(cell))) continue; // a name over another is read by nobody
+      cells.forEach((cell) => taken.add(cell));
+      context.fillStyle = style.getPropertyValue("--ink");
       context.strokeText(name, ...at); // edges do not run through it
       context.fillText(name, ...at);
     }

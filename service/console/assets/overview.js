@@ -36,7 +36,7 @@ function showGraphs(status) {
     { name: "Edges", figure: true }, { name: "Memory", figure: true }, { name: "On device", figure: true },
     { name: "Flows kept", figure: true }, { name: "Worker" }, { name: "Changed", figure: true }];
   const rows = [...status.graphs].sort((a, b) => Date.parse(b.updated_at) - Date.parse(a.updated_at)).map((graph) => [
-    h("a", { href: graphPage(graph.name) }, cutOff(graph.name)), number(graph.version), number(graph.n_vertices),
+    h("a", { href: graphPage(graph.name) }, graph.name), number(graph.version), number(graph.n_vertices),
     number(graph.n_edges), bytes(graph.bytes), graph.device_bytes ? bytes(graph.device_bytes) : "–",
     number(graph.flow_states), graph.worker, ago(graph.updated_at)]);
   const more = status.n_graphs > rows.length ? `The first ${rows.length} by name of ${number(status.n_graphs)}.` : "";
@@ -84,7 +84,7 @@ function jobRow(job) {
     title: may("update") ? null : "This needs a key with the scope update", onclick: () => cancel(job),
     "aria-label": `Cancel ${job.kind} of ${job.graph}` }, "Cancel");
   const progress = isActive ? h("span", { class: "doing" }, progressOf(job, isActive), stop) : progressOf(job, isActive);
-  return [job.kind, status, progress, h("a", { href: graphPage(job.graph) }, cutOff(job.graph, 40)), ago(job.created_at), took];
+  return [job.kind, status, progress, h("a", { href: graphPage(job.graph) }, job.graph), ago(job.created_at), took];
 }
 
 function progressOf(job, isActive) {
@@ -117,6 +117,7 @@ function loadForm() {
   const replace = h("input", { type: "checkbox", id: "replace" });
   const told = h("div");
   file.addEventListener("change", () => {
+    fill(told);
     if (file.files[0] && !name.value) name.value = file.files[0].name.replace(/\.[^.]+$/, "").replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "");
   });
   const put = async (graph, body, type, headers = {}) => {
