@@ -206,7 +206,8 @@ def _integers(column: list[int], what: str) -> NDArray[np.int64]:
         return np.array(column, dtype=np.int64)
     except OverflowError:
         bad = np.array([not -(2**63) <= item < 2**63 for item in column], dtype=bool)
-        ROWS.refuse(bad, "is too large", what=what)
+        hint = ": integers are -2**63 .. 2**63-1, and longer numbers that are names are sent as text"
+        ROWS.refuse(bad, "is too large", what=what, value_of=column.__getitem__, hint=hint)
         raise
 
 

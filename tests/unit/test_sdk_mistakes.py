@@ -5,6 +5,7 @@ import math
 import os
 import subprocess
 import warnings
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -40,6 +41,12 @@ LOADS: list[tuple[Any, dict[str, Any], str]] = [
     (None, GIVEN | {"tail": {0}}, "tail is a set, which has no order"),
     (None, GIVEN | {"capacity": frozenset([3])}, "capacity is a set, which has no order"),
     (None, GIVEN | {"capacity": [Fraction(1, 3)]}, "cannot send Fraction Fraction(1, 3): an amount is an int, a float"),
+    (None, GIVEN | {"tail": [date(2026, 11, 27)]}, "datetime.date(2026, 11, 27): a name is an int or text"),
+    (
+        None,
+        GIVEN | {"head": np.array(["2026-11-27"], "M8[D]")},
+        "datetime.date(2026, 11, 27): a name is an int or text",
+    ),
     (None, GIVEN | {"capacity": np.ma.array([3], mask=[True])}, "row 0 of a masked array has no value"),
     (None, GIVEN | {"head": np.ma.array([1], mask=[True])}, "row 0 of a masked array has no value"),
     (None, GIVEN | {"tail": np.array([math.nan])}, "row 0: tail is missing (nan)"),

@@ -77,8 +77,8 @@ def dumps(value: object) -> str:
     try:
         return json.dumps(value)
     except TypeError as error:
-        hint = ": an amount is an int, a float or a Decimal" if isinstance(value, Number) else ""
-        raise InvalidInput(f"cannot send {type(value).__name__} {value!r:.80}{hint}") from error
+        known = "an amount is an int, a float or a Decimal" if isinstance(value, Number) else "a name is an int or text"
+        raise InvalidInput(f"cannot send {type(value).__name__} {value!r:.80}: {known}") from error
 
 
 def loads(content: bytes | str) -> Any:
