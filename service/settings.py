@@ -204,7 +204,7 @@ def read_settings(**given: Any) -> Settings:
         settings = Settings(**given)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_context=False, include_input=False)
-        said = [(_shown(fault["loc"]), fault["msg"].removeprefix("Value error, ")) for fault in faults]
+        said = [(_shown(fault["loc"]), _plain(fault["msg"])) for fault in faults]
         raise SettingsError("; ".join(f"{name}: {text}" for name, text in said)) from None
     _refuse_clipped(settings)
     if settings.tls_key is not None and settings.tls_cert is None:
@@ -214,6 +214,12 @@ def read_settings(**given: Any) -> Settings:
         if reason is not None:
             raise SettingsError(f"REDIS_URL, HEADRACE_REDIS_URL or --redis-url {reason}")
     return settings
+
+
+def _plain(message: str) -> str:
+    """A message of pydantic without its Python."""
+    said = message.removeprefix("Value error, ").removeprefix("Input ")
+    return said.partition(", unable to parse")[0]
 
 
 def refuse_idle(settings: Settings) -> None:

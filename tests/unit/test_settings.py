@@ -67,7 +67,13 @@ def test_no_time_goes_on_for_ever(name: str, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("name", [name for name, field in Settings.model_fields.items() if field.annotation is int])
 def test_no_number_is_larger_than_redis_and_json_can_keep(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(f"HEADRACE_{name.upper()}", str(10**26))
-    with pytest.raises(SettingsError, match=f"^HEADRACE_{name.upper()}: Input should be less than or equal to [0-9]+$"):
+    with pytest.raises(SettingsError, match=f"^HEADRACE_{name.upper()}: should be less than or equal to [0-9]+$"):
+        read_settings()
+
+
+def test_a_number_that_is_none_is_refused_in_plain_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADRACE_MAX_EDGES", "1e9")
+    with pytest.raises(SettingsError, match=r"^HEADRACE_MAX_EDGES: should be a valid integer$"):
         read_settings()
 
 

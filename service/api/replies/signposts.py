@@ -76,7 +76,8 @@ def not_allowed(app: FastAPI, method: str, path: str) -> tuple[str, list[str]]:
     methods = sorted({*operations, *(["HEAD"] if "GET" in operations else [])})
     methods += ["QUERY"] if QUESTION.fullmatch(path) else []
     instead = ASKED if method in ("GET", "HEAD") and QUESTION.fullmatch(path) else INSTEAD.get((method, template))
-    detail = f"{method} is not for {template}, which takes {' and '.join(methods)}"
+    taken = " and ".join(filter(None, (", ".join(methods[:-1]), methods[-1])))
+    detail = f"{method} is not for {template}, which takes {taken}"
     return detail + (f": {instead}" if instead else ""), methods
 
 
