@@ -8,6 +8,7 @@ costs are exact decimals.
 
 import io
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -37,6 +38,7 @@ FORMER: Final = {"id": "edge_ids"}
 """What a column was called, and what it is called in every format."""
 LINES = Place("line", first=2)
 """The header is line 1."""
+LINE_FEED: Final = ord("\n")
 
 EXPECTED: Final = "the header is tail,head,capacity[,edge_ids][,undirected][,cost][,lower]"
 OTHER_DIVIDERS: Final = (";", "\t", "|")
@@ -51,14 +53,16 @@ WHOLE_NUMBER = r"^(0|-?[1-9][0-9]{0,18})$"
 def read_csv(source: Source, limits: Limits = DEFAULT_LIMITS, precision: Precision = AS_WRITTEN) -> EdgeList:
     """Read a table of edges; `InvalidNetwork` names the line. About half a second for a million edges."""
     precision = precision.of_body(None)
-    table = _table(_trimmed(memoryview(load(source))))
+    data = _trimmed(memoryview(load(source)))
+    table = _table(data)
     check_edge_count(table.num_rows, limits)
+    lines = _lines(data, table)
     columns = {name: table.column(name).combine_chunks() for name in table.column_names}
     for name, column in columns.items():
-        LINES.refuse(pc.equal(column, "").to_numpy(zero_copy_only=False), "is empty", what=name)
-    lower = _lower.from_text(columns["lower"], LINES, precision) if "lower" in columns else None
+        lines.refuse(pc.equal(column, "").to_numpy(zero_copy_only=False), "is empty", what=name)
+    lower = _lower.from_text(columns["lower"], lines, precision) if "lower" in columns else None
     amounts, _, lower_units = _lower.in_same_units(
-        _capacity.from_text(columns["capacity"], LINES, precision), None, lower
+        _capacity.from_text(columns["capacity"], lines, precision), None, lower
     )
     tail, head, labels = _ends(columns["tail"], columns["head"])
     return assemble(
@@ -66,14 +70,14 @@ def read_csv(source: Source, limits: Limits = DEFAULT_LIMITS, precision: Precisi
         head,
         amounts.units,
         n_vertices=None if labels is None else len(labels),
-        undirected=_undirected(columns["undirected"]) if "undirected" in columns else False,
+        undirected=_undirected(columns["undirected"], lines) if "undirected" in columns else False,
         decimals=amounts.decimals,
         rounded=amounts.rounded,
         edge_ids=_ids(columns["edge_ids"]) if "edge_ids" in columns else None,
         vertex_labels=labels,
-        costs=_costs.from_text(columns["cost"], LINES, precision.of_costs(None)) if "cost" in columns else None,
+        costs=_costs.from_text(columns["cost"], lines, precision.of_costs(None)) if "cost" in columns else None,
         lower=lower_units,
-        place=LINES,
+        place=lines,
         limits=limits,
     )
 
@@ -206,6 +210,16 @@ def _table(data: memoryview) -> pa.Table:
             raise
 
 
+def _lines(data: memoryview, table: pa.Table) -> Place:
+    """On which line each row begins: fields in double quotes may have line breaks."""
+    if np.count_nonzero(np.frombuffer(data, np.uint8) == LINE_FEED) == table.num_rows:
+        return LINES
+    breaks = np.zeros(table.num_rows, np.int64)
+    for column in table.columns:
+        breaks += pc.count_substring(column, "\n").to_numpy()
+    return replace(LINES, numbers=LINES.first + np.arange(len(breaks)) + np.cumsum(breaks) - breaks)
+
+
 def _ends(tail: pa.Array, head: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64], Names | None]:
     tails, heads = _whole(tail), _whole(head)
     if tails is None or heads is None:
@@ -233,11 +247,11 @@ def _ids(column: pa.Array) -> Names:
     return from_arrow(column if whole is None else whole, "edge_ids")
 
 
-def _undirected(column: pa.Array) -> BoolArray:
+def _undirected(column: pa.Array, lines: Place) -> BoolArray:
     lower = pc.utf8_lower(column)
     true = pc.is_in(lower, pa.array(["true", "1"], pa.large_string())).to_numpy(zero_copy_only=False)
     false = pc.is_in(lower, pa.array(["false", "0"], pa.large_string())).to_numpy(zero_copy_only=False)
-    LINES.refuse(
+    lines.refuse(
         ~(true | false), "is neither true nor false", what="undirected", value_of=lambda row: column[row].as_py()
     )
     flags: BoolArray = true

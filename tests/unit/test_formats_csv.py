@@ -84,6 +84,17 @@ def test_refuses_with_the_line(change: tuple[bytes, bytes], line: int, message: 
     assert refusal.value.where.lines == [line]
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_the_line_is_that_of_the_file_where_fields_have_line_breaks(end: bytes) -> None:
+    rows = [b"tail,head,capacity,id", b'a,"b\n\nc",3,1', b'"d\n",e,4,2', b"f,g,much,3", b"h,i,5,2"]
+    with pytest.raises(InvalidNetwork, match=r"^line 7: capacity is not a number") as caught:
+        read_csv(end.join(rows))
+    assert caught.value.where.lines == [7]
+    with pytest.raises(InvalidNetwork, match="edge id 2 occurs more than once") as caught:
+        read_csv(end.join(rows[:3] + rows[4:]))
+    assert caught.value.where.lines == [5, 7]
+
+
 def test_bytes_that_are_not_utf8_are_refused_with_the_line() -> None:
     with pytest.raises(InvalidNetwork) as refusal:
         read_csv(TABLE.replace(b"b,c,inf", b"b,\xff\xfe"))
