@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from functools import cache, wraps
 from itertools import count
-from threading import Lock
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 import cupy
@@ -19,6 +18,8 @@ STREAMS: Final = 8
 """Engines take them in turn. There is not one for each engine, because the free memory of one stream is of no use to
 another."""
 
+_turns = count()
+
 
 class OnStream(Protocol):
     """An object whose device calls run side by side with those of others."""
@@ -31,31 +32,14 @@ class OnStream(Protocol):
 Caller = TypeVar("Caller", bound=OnStream)
 
 
-class Streams:
-    """The streams of this process, which engines take in turn. Each is made when it is first taken."""
-
-    def __init__(self) -> None:
-        self._turn = count()
-        self._made: dict[int, Any] = {}
-        self._lock = Lock()
-
-    def take(self) -> Any:
-        """A cupy.cuda.Stream, which others may have as well."""
-        with self._lock:
-            number = next(self._turn) % STREAMS
-            if number not in self._made:
-                self._made[number] = cupy.cuda.Stream(non_blocking=True)
-            return self._made[number]
-
-
 def next_stream() -> Any:
-    """A stream of this process, the next in turn."""
-    return _streams().take()
+    """A cupy.cuda.Stream, which others may have as well."""
+    return _stream(next(_turns) % STREAMS)
 
 
 @cache
-def _streams() -> Streams:
-    return Streams()
+def _stream(number: int) -> Any:
+    return cupy.cuda.Stream(non_blocking=True)
 
 
 def total_bytes(number: int | None = None) -> int:

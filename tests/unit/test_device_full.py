@@ -19,13 +19,6 @@ class Full(MemoryError):
     pass
 
 
-class Stream:
-    """Which can block, or not."""
-
-    def __init__(self, non_blocking: bool = False) -> None:
-        self.non_blocking = non_blocking
-
-
 class Pool:
     freed = 0
 
@@ -44,8 +37,7 @@ def pool() -> Pool:
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch, pool: Pool) -> Any:
     device = SimpleNamespace(mem_info=(5, 80))
-    errors = SimpleNamespace(OutOfMemoryError=Full)
-    cuda = SimpleNamespace(memory=errors, Device=lambda number=None: device, Stream=Stream)
+    cuda = SimpleNamespace(memory=SimpleNamespace(OutOfMemoryError=Full), Device=lambda number=None: device)
     stand_in: Any = ModuleType("cupy")
     stand_in.cuda, stand_in.get_default_memory_pool = cuda, lambda: pool
     monkeypatch.setitem(sys.modules, "cupy", stand_in)
@@ -90,10 +82,3 @@ def test_other_errors_pass(memory: Any, pool: Pool) -> None:
         memory.device_call(failing(1, ValueError("no shape")))(ENGINE)
     assert pool.freed == 0
     assert memory.total_bytes() == 80
-
-
-def test_engines_take_a_few_streams_in_turn(memory: Any) -> None:
-    taken = [memory.next_stream() for _ in range(3 * memory.STREAMS)]
-    assert len({id(stream) for stream in taken}) == memory.STREAMS
-    assert taken[: memory.STREAMS] == taken[memory.STREAMS : 2 * memory.STREAMS] == taken[2 * memory.STREAMS :]
-    assert all(stream.non_blocking for stream in taken)
