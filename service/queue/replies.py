@@ -10,6 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -89,10 +90,11 @@ class Replies:
         self._has_unwritten = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_away = False
-        self._note_absence: Callable[[ServiceError | None], None] = lambda _: None
+        self._note_absence: Callable[[Callable[[], ServiceError] | None], None] = lambda _: None
 
-    def when_away(self, note: Callable[[ServiceError | None], None]) -> None:
-        """Call `note` with a refusal that says so whenever Redis is found to be away, and with None once it is back."""
+    def when_away(self, note: Callable[[Callable[[], ServiceError] | None], None]) -> None:
+        """Call `note` with what makes a refusal that says so whenever Redis is found to be away, and with None once it
+        is back."""
         self._note_absence = note
 
     async def start(self) -> None:
@@ -159,8 +161,8 @@ class Replies:
                 caught_up_at = float("-inf")  # until it succeeds: an xread that does says nothing of what was missed
                 if isinstance(error, AWAY):
                     self._is_away = True
-                    absence = ServiceError("worker_unavailable", why_away(error), retry_after_s=RETRY_AFTER_S)
-                    self._note_absence(absence)
+                    told = "worker_unavailable", why_away(error)
+                    self._note_absence(partial(ServiceError, *told, retry_after_s=RETRY_AFTER_S))
                 await asyncio.sleep(RETRY_S)
 
     async def _is_anew(self, last: str) -> bool:

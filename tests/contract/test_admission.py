@@ -1,6 +1,8 @@
 """What is over a limit is told at once to come back, and what was let in is not touched."""
 
 import asyncio
+import traceback
+from functools import partial
 from typing import Any
 
 import pytest
@@ -254,19 +256,42 @@ def test_who_stands_in_a_line_that_is_cut_is_told_to_come_back() -> None:
     asyncio.run(stand())
 
 
+def code(admission: Admission, graph: str, key_id: str | None) -> str | None:
+    refusal = admission.refusal(graph, key_id)
+    return None if refusal is None else refusal.code
+
+
+def test_a_refusal_while_redis_is_away_keeps_nobody_who_was_told_before() -> None:
+    """Found by review: one exception was raised for all, and kept the frames of each of them."""
+
+    async def be_refused() -> None:
+        admission = Admission(Settings())
+        tickets = [admission.enter("a", None) for _ in range(BUSY)]
+        admission.note_absence(partial(ServiceError, "worker_unavailable", "Redis does not answer"))
+        for _ in range(20):
+            with pytest.raises(ServiceError) as refusal:
+                admission.enter("a", None)
+        assert len(list(traceback.walk_tb(refusal.value.__traceback__))) == 2
+        assert len(tickets) == BUSY
+
+    asyncio.run(be_refused())
+
+
 def test_while_redis_is_away_nobody_stands_in_line() -> None:
     async def stand() -> None:
         admission = Admission(Settings(key_queue_limit=2 * BUSY))
-        away = ServiceError("worker_unavailable", "Redis does not answer", retry_after_s=1)
+        away = partial(ServiceError, "worker_unavailable", "Redis does not answer", retry_after_s=1)
         tickets = [admission.enter("a", "k1") for _ in range(BUSY + 3)]
         turns = [asyncio.create_task(ticket.turn(30)) for ticket in tickets]
         await asyncio.sleep(0)
         admission.note_absence(away)
-        assert await asyncio.gather(*turns, return_exceptions=True) == [0.0] * BUSY + [away] * 3
-        assert admission.refusal("a", None) is away
+        told = await asyncio.gather(*turns, return_exceptions=True)
+        assert told[:BUSY] == [0.0] * BUSY
+        assert [getattr(error, "code", None) for error in told[BUSY:]] == ["worker_unavailable"] * 3
+        assert code(admission, "a", None) == "worker_unavailable"
         assert admission.refusal("a", None, waits=False) is None  # it can be tried
         tickets += [admission.enter("b", "k1")]  # and so can this
-        assert admission.refusal("c", "k1") is away  # not that its key has too much
+        assert code(admission, "c", "k1") == "worker_unavailable"  # not that its key has too much
         admission.note_absence(None)
         assert refused(admission, "c", "k1")
         for ticket in tickets:

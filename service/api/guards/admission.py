@@ -10,7 +10,7 @@ import math
 import random
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -167,10 +167,10 @@ class Lane:
         while self.waiting and self.unfinished > self.room(settings):
             self.waiting.pop().decide(too_much("the line for the graph was cut", self.command_s))
 
-    def clear(self, refusal: ServiceError) -> None:
-        """Refuse all callers in line."""
+    def clear(self, refusal: Callable[[], ServiceError]) -> None:
+        """Refuse all callers in line, each by one of its own."""
         while self.waiting:
-            self.waiting.popleft().decide(refusal)
+            self.waiting.popleft().decide(refusal())
 
     def room(self, settings: Settings) -> int:
         """How many may be unfinished: a few, but more if they are over soon."""
@@ -237,11 +237,11 @@ class Admission:
         self._of_key: Counter[str] = Counter()
         self._streams = 0
         self._streams_of_key: Counter[str] = Counter()
-        self._absence: ServiceError | None = None
+        self._absence: Callable[[], ServiceError] | None = None
 
-    def note_absence(self, absence: ServiceError | None) -> None:
-        """Redis has gone away, and this says so; None: it is back. As no line goes on meanwhile, all who stand in one
-        are told at once, and so is whoever would have to. Who finds nobody before him tries for himself."""
+    def note_absence(self, absence: Callable[[], ServiceError] | None) -> None:
+        """Redis is away, and this makes a refusal for each caller who is told so; None: it is back. As no line goes on
+        meanwhile, all in one are told at once, and so is whoever would have to stand in it. Others try themselves."""
         self._absence = absence
         if absence is not None:
             for lane in self._lanes.values():
@@ -285,7 +285,7 @@ class Admission:
         """Why `enter` would refuse now, rate_limited or worker_unavailable; None if it would not."""
         lane, now = self._lane(graph), time.monotonic()
         if self._absence is not None and ((waits and not lane.is_open) or self.may_refuse(graph, key_id, waits=waits)):
-            return self._absence
+            return self._absence()
         lane.look(now)
         if lane.unfinished >= self._room(lane, waits):
             if waits:
