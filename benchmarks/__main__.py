@@ -4,10 +4,9 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import cold, fleet, http, instances, memory, pairs, warm
+from benchmarks import cold, http, instances, memory, pairs, warm
 from benchmarks.batches import Change, Drawn
 from benchmarks.instances import Instance
 from benchmarks.peers import installed
@@ -16,7 +15,7 @@ from benchmarks.serve import service
 from benchmarks.tables import render
 from gpu_engine.networks.edgelist import EdgeList
 
-KINDS = ("cold", "pairs", "warm", "drift", "memory", "http", "fleet")
+KINDS = ("cold", "pairs", "warm", "drift", "memory", "http")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -132,14 +131,6 @@ def run_http(options: argparse.Namespace) -> Iterator[list[Row]]:
         yield http.measure(instance, edges, url, http.Load(requests=options.requests))
 
 
-def run_fleet(options: argparse.Namespace) -> Iterator[list[Row]]:
-    """Sixteen drawings of one synthetic network, R-MAT unless another is asked for."""
-    (wanted,) = instances.choose(options.size, options.only or ["rmat-hub"])
-    drawings = [replace(wanted, seed=seed) for seed in range(1, fleet.GRAPHS + 1)]
-    with nullcontext(options.url) if options.url else service() as url:
-        yield fleet.measure(drawings, url)
-
-
 RUNNERS = {
     "cold": run_cold,
     "pairs": run_pairs,
@@ -147,7 +138,6 @@ RUNNERS = {
     "drift": run_drift,
     "memory": run_memory,
     "http": run_http,
-    "fleet": run_fleet,
 }
 
 if __name__ == "__main__":

@@ -93,10 +93,8 @@ def run(url: str, send: Send, clients: int, load: Load) -> tuple[list[float], fl
 class Target:
     """The graph under load, and its capacities as they must be."""
 
-    def __init__(self, edges: EdgeList, load: Load, path: str = GRAPH, clients: int = CLIENTS) -> None:
+    def __init__(self, edges: EdgeList, load: Load) -> None:
         self.edges = edges
-        self.path = path
-        self.clients = clients
         self.capacity = edges.capacity.copy()
         self.finite = np.flatnonzero(edges.capacity != INFINITE)
         self.seed = load.seed
@@ -106,7 +104,7 @@ class Target:
         """Load the graph and solve it once; milliseconds until it is loaded. JSON, or an Arrow stream if large."""
         if self.edges.n_edges > JSON_EDGES:
             content, headers = write_arrow(self.edges), {"Content-Type": ARROW}
-            response, elapsed_ms = timed(lambda: client.put(self.path, content=content, headers=headers))
+            response, elapsed_ms = timed(lambda: client.put(GRAPH, content=content, headers=headers))
             check(response.status_code == 201, response.text[:500])
             self.compare(client)
             return elapsed_ms
@@ -120,33 +118,33 @@ class Target:
             "source": self.edges.source,
             "sink": self.edges.sink,
         }
-        _, elapsed_ms = request(client, "PUT", self.path, body)
+        _, elapsed_ms = request(client, "PUT", GRAPH, body)
         self.compare(client)
         return elapsed_ms
 
     def query(self, client: httpx.Client, number: int) -> float:
         """Ask for the value again."""
-        answer, elapsed_ms = request(client, "POST", f"{self.path}/max-flow", {})
+        answer, elapsed_ms = request(client, "POST", f"{GRAPH}/max-flow", {})
         check(answer["certificate"]["valid"] and answer["mode"] == "unchanged", answer)
         return elapsed_ms
 
     def ask(self, client: httpx.Client) -> float:
         """Ask for the value while others change the graph."""
-        answer, elapsed_ms = request(client, "POST", f"{self.path}/max-flow", {})
+        answer, elapsed_ms = request(client, "POST", f"{GRAPH}/max-flow", {})
         check(answer["certificate"]["valid"], answer)
         return elapsed_ms
 
     def patch(self, size: int) -> Send:
         """A sender of batches of ``size`` edges; client ``i`` uses every n-th finite edge from the i-th."""
-        rngs = [np.random.default_rng([self.seed, size, number]) for number in range(self.clients)]
+        rngs = [np.random.default_rng([self.seed, size, number]) for number in range(CLIENTS)]
 
         def send(client: httpx.Client, number: int) -> float:
             rng = rngs[number]
-            own = self.finite[number :: self.clients]
+            own = self.finite[number::CLIENTS]
             rows = rng.choice(own, min(size, len(own)), replace=False)
             capacity = new_capacities(rng, Change.MIXED, self.edges.capacity[rows])
             body = {"edges": rows.tolist(), "set": capacity.tolist()}
-            answer, elapsed_ms = request(client, "PATCH", f"{self.path}/capacities", body)
+            answer, elapsed_ms = request(client, "PATCH", f"{GRAPH}/capacities", body)
             self.capacity[rows] = capacity
             (state,) = answer["flow_states"]
             check(answer["applied"] + answer["unchanged"] == len(rows) and state["certificate"]["valid"], answer)
@@ -158,7 +156,7 @@ class Target:
         """The service's value against a cold solve here, at the capacities sent so far."""
         self.engine.update(np.arange(self.edges.n_edges), self.capacity)
         value = self.engine.solve(self.state, cold=True).value
-        answer, _ = request(client, "POST", f"{self.path}/max-flow", {})
+        answer, _ = request(client, "POST", f"{GRAPH}/max-flow", {})
         check(answer["certificate"]["valid"] and answer["value"] == value, f"{answer}, but a cold solve says {value}")
 
 

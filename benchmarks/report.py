@@ -51,7 +51,7 @@ SECTIONS = (
         "Over HTTP",
         "Embedded Redis, `appendfsync everysec`, engine `auto`, client and service on one machine. Every PATCH is "
         "durable, re-solved and certified before it is answered.",
-        ("http-rmat-20-h200.json", "fleet-h200.json"),
+        ("http-rmat-20-h200.json",),
     ),
     Section(
         "Requests a second",

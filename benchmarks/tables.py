@@ -234,7 +234,6 @@ TABLES: dict[str, Callable[[list[Row]], str]] = {
     "warm": warm,
     "drift": drift,
     "http": http,
-    "fleet": http,
     "rates": rates,
     "limits": limits,
     "memory": memory,

@@ -254,7 +254,6 @@ def test_every_kind_has_a_table(tmp_path: Path) -> None:
         ],
         "adapters": [{"call": "a", "value": 6, "first_ms": 3.0, "again_ms": 1.0, "peer_ms": 2.0}],
         "http": [latency],
-        "fleet": [latency],
         "rates": [latency | {"api_processes": 1, "workers": 2, "graphs": 1}],
     }
     assert DESCRIPTION | {"arcs", "engine_bytes", "resident_bytes_per_arc", "peak_bytes_per_arc"} <= memory_row.keys()
