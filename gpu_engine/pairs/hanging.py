@@ -16,10 +16,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gpu_engine.checks.global_cuts import flows_straight, flows_to
+from gpu_engine.checks.global_cuts import flows_straight
 from gpu_engine.cpu.pseudoflow import ARCS_SCANNED, CANCEL
 from gpu_engine.pairs.forest import Forest, split
-from gpu_engine.pairs.joining import BEST, Joining, flow_to, list_flow
+from gpu_engine.pairs.joining import BEST, Joining, flow_to, proven_flow
 from gpu_engine.pairs.values import Whole
 from gpu_engine.types import UnitArray, VertexArray
 
@@ -52,17 +52,7 @@ def hang(
         if arrives < leads[v]:
             begun, joining.counts[BEST] = slots[ARCS_SCANNED], leads[v]
             _, noted = flow_to(whole, joining, v, slots, FEW_ARCS + NEAR * size // count)
-            k = list_flow(whole, joining, noted)
-            arrives = flows_to(
-                whole.head,
-                whole.reverse_arc,
-                whole.capacity,
-                joining.joined,
-                v,
-                joining.log[:k],
-                joining.units[:k],
-                joining.ledger,
-            )
+            arrives = proven_flow(whole, joining, v, noted)
             in_vain += slots[ARCS_SCANNED] - begun if arrives < leads[v] else 0
         if arrives >= leads[v]:
             alone[0] = v

@@ -104,20 +104,10 @@ def join_some(whole: Whole, joining: Joining, steps: int, slots: NDArray[np.int6
                 counts[NEXT] -= 1
                 joining.edge[counts[NEXT]] = v
                 break
-            k = list_flow(whole, joining, noted)
+            arrives = proven_flow(whole, joining, v, noted)
             if reached >= 0:  # fewer units arrived than the best cut has: what was reached is a better one
                 joining.best_side[:] = False
                 joining.best_side[joining.queue[:reached]] = True
-            arrives = flows_to(
-                whole.head,
-                whole.reverse_arc,
-                whole.capacity,
-                joining.joined,
-                v,
-                joining.log[:k],
-                joining.units[:k],
-                joining.ledger,
-            )
         else:
             arrives = flows_straight(
                 whole.row_offsets, whole.head, whole.reverse_arc, whole.capacity, joining.joined, v
@@ -224,3 +214,15 @@ def list_flow(whole: Whole, joining: Joining, noted: int) -> int:
         joining.units[k] = units
         k += 1
     return k
+
+
+@njit(cache=True, nogil=True)
+def proven_flow(whole: Whole, joining: Joining, v: int, noted: int) -> int:
+    """How many units a flow brings to v from what has joined, as its arcs show, which lie in ``log`` then. It is taken
+    back."""
+    k = list_flow(whole, joining, noted)
+    log, units = joining.log[:k], joining.units[:k]
+    arrives: int = flows_to(
+        whole.head, whole.reverse_arc, whole.capacity, joining.joined, v, log, units, joining.ledger
+    )
+    return arrives

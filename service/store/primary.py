@@ -65,6 +65,15 @@ class Server:
     """A key that never is, among those that the user may write."""
     silent_at: float = NEVER
     """When one of them last got no answer in time."""
+    opened: int = 0
+    """How many there have been."""
+
+
+def n_opened(client: redis.Redis) -> int:
+    """How many connections a client of `service.store.connection` has opened so far. Without another one it cannot have
+    come to a server that was started again."""
+    server: Server = client.connection_pool.connection_kwargs["server"]
+    return server.opened
 
 
 class _Heard:
@@ -80,6 +89,7 @@ class _Heard:
 
     def opened(self) -> None:
         """What is said at the beginning of a connection is over: its answers were read, and none is expected."""
+        self._server.opened += 1
         self.is_open = True
 
     def answer(self) -> None:

@@ -108,10 +108,10 @@ class Watcher:
 
     def catch_up(self, graph: Graph) -> Feed:
         """Tell what the watches see at the graph's version, unless it was told. Raises RedisError, or `Fenced`."""
-        if graph.feed is None:
-            graph.feed = self._feeds.read(graph.name)
-            self._pin(graph, graph.feed)
         feed = graph.feed
+        if feed is None or self._feeds.may_have_changed(feed):
+            feed = graph.feed = self._feeds.read(graph.name)
+            self._pin(graph, feed)
         tag = version_tag(graph.graph_id, graph.version)
         if not feed.watches or feed.at == tag:
             return feed
@@ -137,7 +137,8 @@ class Watcher:
     def look_after(self, graph: Graph) -> None:
         """Queue what could not be told of a graph, in its own lane."""
         feed = graph.feed
-        if feed is None or (feed.watches and feed.at != version_tag(graph.graph_id, graph.version)):
+        behind = feed is None or feed.at != version_tag(graph.graph_id, graph.version)
+        if feed is None or (feed.watches and (behind or self._feeds.may_have_changed(feed))):
             self._defer(graph.name, lambda: self._catch_up_if_here(graph.name), 0.0)
 
     def stop(self) -> None:

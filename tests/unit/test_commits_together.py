@@ -206,21 +206,27 @@ def test_watches_are_told_of_each_version(caller: Caller, worker: Worker) -> Non
     assert shared(worker) == 0
 
 
+def waits_of(monkeypatch: pytest.MonkeyPatch, *, lost: bool) -> list[str]:
+    """Grows with each wait of a worker for the file. If ``lost``, Redis was started again before the first."""
+    wait, waits = Written.wait, list[str]()
+
+    def waited(self: Written, run: str) -> None:
+        waits.append(run)
+        if lost and len(waits) == 1:
+            raise Restarted("it was started again")
+        wait(self, run)
+
+    monkeypatch.setattr(Written, "wait", waited)
+    return waits
+
+
 def test_a_question_at_a_version_that_was_lost_is_asked_again(
     caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its job has changed since it was looked at, or the connection broke; and Redis is another run of the server."""
     caller.set("g", *CHANGES[0])
     asked = count_calls(monkeypatch, Graphs, "_run")
-    wait, waits = Written.wait, list[str]()
-
-    def restarted(self: Written, run: str) -> None:
-        waits.append(run)
-        if len(waits) == 1:
-            raise Restarted("it was started again")
-        wait(self, run)
-
-    monkeypatch.setattr(Written, "wait", restarted)
+    waits = waits_of(monkeypatch, lost=True)
     monkeypatch.setattr(Endings, "_succeed_as_seen", lambda *_: False)
     assert caller.value("g", sources=[0], sinks=[3]) == VALUES[0]
     assert (len(asked), len(waits)) == (2, 2)
@@ -233,15 +239,7 @@ def test_a_long_question_leaves_its_lane_at_a_version_that_stays(
     """It may be at work when Redis comes back without the version, and another one has taken its number."""
     caller.set("g", *CHANGES[0])
     asked = count_calls(monkeypatch, Graphs, "_run")
-    wait, waits = Written.wait, list[str]()
-
-    def restarted(self: Written, run: str) -> None:
-        waits.append(run)
-        if lost and len(waits) == 1:
-            raise Restarted("it was started again")
-        wait(self, run)
-
-    monkeypatch.setattr(Written, "wait", restarted)
+    waits = waits_of(monkeypatch, lost=lost)
     found = caller.ask(Kind.PAIRS, "g", PairsArgs(source=[0], sink=[3], most=1))
     assert [row["value"] for row in found["answers"]] == [VALUES[0]]
     assert (len(asked), len(waits)) == (1 + lost, 1 + lost)

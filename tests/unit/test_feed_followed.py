@@ -12,10 +12,12 @@ import redis
 
 from service.settings import Settings
 from service.store.connection import connect_async, connect_listeners
+from service.store.durable import AsyncWritten
 from service.store.feed.following import PAGE
 from service.store.feed.reading import FeedReader
 from service.store.feed.record import RESET, version_event
 from service.store.keys import Keys
+from service.store.watched import Read
 
 MANY = 40
 PATIENCE_S = 60
@@ -123,6 +125,37 @@ def test_each_hears_all_that_is_behind_its_place_once(run: Callable[[Work], None
         for start, upto, numbers in heard:
             assert numbers == list(range(start + 1, upto + 1))
 
+    run(work)
+
+
+def test_nobody_is_told_of_what_redis_may_still_lose(
+    run: Callable[[Work], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another event could come in its place: neither who follows is told, nor a receiver of webhooks."""
+    written, ask = asyncio.Event(), AsyncWritten._ask
+
+    async def told(self: AsyncWritten, *reads: Read) -> list[Any]:
+        *answers, info, known = await ask(self, *reads)
+        return [*answers, dict(info) | {"aof_buffer_length": int(not written.is_set())}, known]
+
+    async def work(house: House) -> None:
+        heard: list[int] = []
+        first = asyncio.create_task(house.hear(heard, 2))
+        await asyncio.sleep(0.1)
+        written.set()
+        await house.write()
+        while not heard:
+            await asyncio.sleep(0.01)
+        written.clear()
+        await house.write()
+        late = asyncio.create_task(house.hear([], 2)), asyncio.create_task(house.reader.after("g", "0-0"))
+        done, _ = await asyncio.wait([first, *late], timeout=0.3)
+        assert not done
+        written.set()
+        await asyncio.gather(first, *late)
+        assert heard == [1, 2]
+
+    monkeypatch.setattr(AsyncWritten, "_ask", told)
     run(work)
 
 

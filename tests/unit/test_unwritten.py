@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from math import inf
 from typing import Any, Final, TypeAlias
 
 import pytest
@@ -11,9 +12,11 @@ import pytest
 from service.errors import ServiceError
 from service.protocol import Kind, MaxFlowArgs, Operation, PatchArgs, Reply, Status
 from service.queue.dispatcher import Dispatcher
+from service.queue.replies import LatestReplies
 from service.settings import Settings
 from service.store.durable import AsyncWritten, Written
 from service.store.jobs.reading import Jobs
+from service.store.jobs.record import SETTLED_S, is_unwritten
 from service.store.keys import Keys
 from service.store.watched import Read
 from service.worker.process import Worker
@@ -90,6 +93,39 @@ def test_whoever_asks_waits_for_the_file(
 
     assert other.run(asked()) == [False, Status.SUCCEEDED]
     other.close()
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "wait"])
+def test_whoever_reads_of_any_end_waits_for_the_file(
+    caller: Caller, worker: Worker, client: Any, keys: Keys, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """A job is not over, and then in the queue again. Found by the fault bench: one that was cancelled. What ended long
+    ago is read as it is."""
+    graph = worker.graphs.residents.get("g")
+    assert graph is not None
+    graph.unwritten_at = -inf
+    job_id = caller.submit(Kind.MAX_FLOW, "g", MaxFlowArgs(sources=[0], sinks=[3], time_limit_s=1e-9))
+    assert caller.run(wait(caller.dispatcher, job_id)) is Status.FAILED
+    caller.dispatcher.replies.latest = LatestReplies()
+    server = Server(monkeypatch)
+
+    async def asked() -> list[Any]:
+        task = asyncio.ensure_future(WAYS[way](caller.dispatcher, job_id))
+        done, _ = await asyncio.wait({task}, timeout=0.3)
+        server.written.set()
+        return [bool(done), await task]
+
+    assert caller.run(asked()) == [False, Status.FAILED]
+    server.written.clear()
+    client.hset(keys.job(job_id), "finished_at", time.time() - SETTLED_S - 1)
+    of_others = way in ("events", "list")  # events are always asked for so, and other jobs of the list have just ended
+    assert caller.run(asked()) == [not of_others, Status.FAILED]
+
+
+def test_an_end_without_a_time_is_not_taken_for_an_old_one() -> None:
+    assert is_unwritten({b"unwritten": b"1", b"finished_at": b"long ago"})
+    assert is_unwritten({b"unwritten": b"1"})
+    assert not is_unwritten({b"finished_at": b"long ago"})
 
 
 def test_an_update_that_redis_did_after_all_lose_is_done_again(

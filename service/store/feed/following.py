@@ -3,6 +3,9 @@
 The reader is a `Tail`: it waits for what comes and holds the newest page of it. Each follower has a place of its own
 in the feed. Whoever is at the tail waits with it. Whoever is behind it, because he comes back or takes events slowly,
 reads what he lacks for himself: so he holds nobody up, and the tail holds a page and no more.
+
+Events are read together with a look at the server's buffer: one that Redis may still lose with its process is told to
+nobody, as another one could then come in its place.
 """
 
 import asyncio
@@ -13,6 +16,7 @@ from typing import Any, Final, TypeAlias
 import redis
 import redis.asyncio
 
+from service.store.durable import AsyncWritten
 from service.store.feed.record import Event
 from service.store.jobs.events import in_order
 from service.store.unreadable import readable
@@ -69,9 +73,17 @@ class Page:
 class Tail:
     """The end of one feed. It lives as long as somebody follows it."""
 
-    def __init__(self, client: redis.asyncio.Redis, listeners: redis.asyncio.Redis, feed: str, entry: str) -> None:
+    def __init__(
+        self,
+        client: redis.asyncio.Redis,
+        listeners: redis.asyncio.Redis,
+        written: AsyncWritten,
+        feed: str,
+        entry: str,
+    ) -> None:
         self._redis: Any = client
         self._listeners: Any = listeners
+        self._written = written
         self._feed = feed
         self.page = Page(entry, entry)
         self.followers = 0
@@ -90,9 +102,9 @@ class Tail:
     async def _read(self) -> None:
         try:
             while self.followers:
-                answer = await self._listeners.xread({self._feed: self.page.upto}, count=PAGE, block=BLOCK_MS)
+                answer = await self._listeners.xread({self._feed: self.page.upto}, count=1, block=BLOCK_MS)
                 if answer:
-                    await self._turn(answer[0][1])
+                    await self._turn(await settled_entries(self._written, self._feed, self.page.upto))
                 elif await self._is_anew():
                     raise redis.ConnectionError(BEGUN_ANEW)  # who comes back is told where the feed goes on
                 else:
@@ -102,6 +114,9 @@ class Tail:
             self._news.set()
 
     async def _turn(self, entries: Entries) -> None:
+        """Pass on what has come; nothing, if Redis has lost it since."""
+        if not entries:
+            return
         after = self.page.upto
         self.page = Page.of(self._feed, after, entries, gap=await is_gap(self._redis, self._feed, after, entries))
         self._news.set()
@@ -120,10 +135,11 @@ class Tail:
 class Tails:
     """The tails of one process, by feed."""
 
-    def __init__(self, client: redis.asyncio.Redis, listeners: redis.asyncio.Redis) -> None:
+    def __init__(self, client: redis.asyncio.Redis, listeners: redis.asyncio.Redis, written: AsyncWritten) -> None:
         """`listeners`: for reads that block."""
         self._redis: Any = client
         self._listeners = listeners
+        self._written = written
         self._tails: dict[str, Tail] = {}
         self._one_by_one = asyncio.Lock()
         """One follower goes on each time the event loop turns: hundreds at once would hold up all other requests."""
@@ -155,13 +171,13 @@ class Tails:
                 await self._leave(feed, tail)
 
     async def _page(self, feed: str, entry: str) -> Page:
-        entries: Entries = await self._redis.xrange(feed, f"({entry}", "+", PAGE)
+        entries = await settled_entries(self._written, feed, entry)
         return Page.of(feed, entry, entries, gap=await is_gap(self._redis, feed, entry, entries))
 
     def _join(self, feed: str, entry: str) -> Tail:
         tail = self._tails.get(feed)
         if tail is None or tail.is_over:
-            tail = self._tails[feed] = Tail(self._redis, self._listeners, feed, entry)
+            tail = self._tails[feed] = Tail(self._redis, self._listeners, self._written, feed, entry)
         tail.followers += 1
         return tail
 
@@ -174,6 +190,12 @@ class Tails:
         while not tail.task.done():
             tail.task.cancel()
             await asyncio.wait({tail.task}, timeout=CANCEL_S)
+
+
+async def settled_entries(written: AsyncWritten, feed: str, after: str, count: int = PAGE) -> Entries:
+    """The entries behind one, that Redis cannot lose with its process any more. One round trip."""
+    (entries,) = await written.settled(("XRANGE", feed, f"({after}", "+", "COUNT", str(count)))
+    return list(entries)
 
 
 async def is_gap(client: Any, feed: str, after: str, entries: Entries) -> bool:

@@ -9,7 +9,8 @@ from typing import Any, Final
 import redis.asyncio
 
 from service.protocol import WatchArgs
-from service.store.feed.following import BEFORE_ALL, PAGE, Tails
+from service.store.durable import AsyncWritten
+from service.store.feed.following import BEFORE_ALL, PAGE, Tails, settled_entries
 from service.store.feed.record import Event, Seen, read_watches, reset_event
 from service.store.keys import Keys
 from service.store.unreadable import readable
@@ -50,7 +51,8 @@ class FeedReader:
         """`listeners`: for reads that block."""
         self._redis: Any = client
         self._keys = keys
-        self._tails = Tails(client, listeners)
+        self._written = AsyncWritten(client, keys)
+        self._tails = Tails(client, listeners, self._written)
         self._older = asyncio.Semaphore(PAGES_AT_ONCE)
 
     async def exists(self, name: str) -> bool:
@@ -91,9 +93,10 @@ class FeedReader:
         return page
 
     async def after(self, name: str, entry: str, count: int = PAGE) -> list[tuple[str, Event]]:
-        """The events behind an entry, as far as they are there."""
-        page = await self._redis.xrange(self._keys.feed(name), f"({entry}", "+", count)
-        return list(readable(page, self._keys.feed(name), lambda found, fields: (found, Event.of_fields(fields))))
+        """The events behind an entry, as far as they are there and stay. One round trip."""
+        feed = self._keys.feed(name)
+        page = await settled_entries(self._written, feed, entry, count)
+        return list(readable(page, feed, lambda found, fields: (found, Event.of_fields(fields))))
 
     async def with_news(self, entries: Mapping[str, str]) -> list[str]:
         """The names of feeds that have events behind these entries of theirs. One round trip."""

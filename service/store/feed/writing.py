@@ -17,6 +17,7 @@ from service.store.feed.left import LeftFeeds
 from service.store.feed.record import AT, Event, Seen, deleted_event, read_watches, version_event, version_tag
 from service.store.jobs.outcomes import commit, decision, outcome_key, refuse_decided
 from service.store.keys import Keys
+from service.store.primary import n_opened
 from service.store.watched import Read, watched
 
 MAX_TRIES: Final = 20
@@ -42,6 +43,8 @@ class Feed:
     """What each has been told."""
     at: str | None = None
     """The version that they have all been told of; None: there were no watches yet."""
+    n_opened: int = 0
+    """How many connections to Redis had been opened before it was read."""
 
 
 class Feeds:
@@ -56,6 +59,7 @@ class Feeds:
 
     def read(self, name: str) -> Feed:
         """The watches of this name. One round trip."""
+        opened = n_opened(self._redis)
         with self._redis.pipeline() as pipe:
             pipe.hgetall(self._keys.watches(name))
             pipe.hgetall(self._keys.told(name))
@@ -65,7 +69,12 @@ class Feeds:
             watches={watch: args for watch, (args, _) in found.items()},
             seen={watch: seen for watch, (_, seen) in found.items() if seen is not None},
             at=at,
+            n_opened=opened,
         )
+
+    def may_have_changed(self, feed: Feed) -> bool:
+        """Whether Redis may have been started again since the feed was read, and have come back with other watches."""
+        return feed.n_opened != n_opened(self._redis)
 
     def announce(self, pipe: Any, name: str, graph_id: str, version: int) -> None:
         """Write that there is a new version, within the MULTI that makes it."""

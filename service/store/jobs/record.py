@@ -5,13 +5,13 @@ the job runs for longer; `attempts` if a worker left it behind; at its end `star
 it succeeded, `envelope` and either `result` or `result_blob`. `draft` says where the lines of an answer lie as they
 are written. A result that is no JSON lies in `file`, or in the blob
 that `file_blob` names, and `result` says what it is: API processes of the release before show that. `unwritten` stands
-there if the end, or what it tells of, may not have left the process of Redis yet: nobody is told of it before that. The
-job's id is in
+there too: for a while after the end nobody is told of it before it has left the process of Redis. The job's id is in
 the list of all jobs, and until its end in that of its worker. Its outcome, its Idempotency-Key and the stream of its
 events are keys of their own.
 """
 
 import json
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,7 +26,12 @@ from service.store.keys import Keys
 from service.store.watched import Read
 
 UNWRITTEN: Final = "unwritten"
-"""The field of an end that is not to be told before Redis has handed it to the kernel."""
+"""The field of an end that is not to be told before Redis has handed it to the kernel. A reply has it that tells of a
+version which may be lost, and each job that has ended: nobody is to read that it is over, and then that it is not."""
+
+SETTLED_S: Final = 600.0
+"""So long after its end a job is read as it is: Redis holds back for two seconds at most what it has acknowledged. The
+clocks of two machines may differ by the rest."""
 
 SETTLES: Final = "settles"
 """The field beside a command by which its API process says that it knows `UNWRITTEN`. One of the release before does
@@ -125,7 +130,13 @@ def has_reply(row: Row) -> bool:
 
 def is_unwritten(row: Row) -> bool:
     """Whether the end that this tells of may still be lost with the process of Redis."""
-    return UNWRITTEN.encode() in row
+    if UNWRITTEN.encode() not in row:
+        return False
+    try:
+        finished_at = float(row.get(b"finished_at", b"inf"))
+    except ValueError:  # somebody has written it by hand
+        return True
+    return time.time() - finished_at < SETTLED_S
 
 
 def read_reply(row: Row) -> Reply:

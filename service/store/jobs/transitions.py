@@ -158,7 +158,7 @@ class End:
     followed: bool = True
     """False: there is no stream of its events, and that is watched."""
     unwritten: bool = False
-    """Whether nobody is to be told before Redis has handed it to the kernel."""
+    """Whether who waits for it is not to be told before Redis has handed it to the kernel."""
 
 
 def finish(pipe: Any, keys: Keys, worker: str, ends: Sequence[End], ttl_s: int) -> None:
@@ -174,13 +174,14 @@ def _record(pipe: Any, keys: Keys, end: End, ttl_s: int) -> None:
     """What is to be read of the end of one job."""
     command, header = end.command, end.header
     job, events = keys.job(command.id), keys.events(command.id)
-    fields = reply_fields(header, end.result) | ({UNWRITTEN: 1} if end.unwritten else {})
+    fields = reply_fields(header, end.result)
     times: Fields = {"started_at": end.started_at, "finished_at": end.finished_at}
-    pipe.hset(job, mapping=fields | times | {"status": header.status.value})
+    pipe.hset(job, mapping=fields | times | {"status": header.status.value, UNWRITTEN: 1})
     pipe.expire(job, ttl_s)
     if command.reply_to:  # who wrote one that cannot be read may not have said it where we look
         replies = keys.replies(command.reply_to)
-        pipe.xadd(replies, {"id": command.id} | fields, maxlen=REPLIES_KEPT, approximate=True)
+        mark = {UNWRITTEN: 1} if end.unwritten else {}
+        pipe.xadd(replies, {"id": command.id} | fields | mark, maxlen=REPLIES_KEPT, approximate=True)
     if end.followed:
         pipe.xadd(events, {"event": "done", "data": f'{{"status":"{header.status}"}}'}, nomkstream=True)
         pipe.expire(events, ttl_s)
