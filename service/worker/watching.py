@@ -136,9 +136,8 @@ class Watcher:
 
     def look_after(self, graph: Graph) -> None:
         """Queue what could not be told of a graph, in its own lane."""
-        feed = graph.feed
-        behind = feed is None or feed.at != version_tag(graph.graph_id, graph.version)
-        if feed is None or (feed.watches and (behind or self._feeds.may_have_changed(feed))):
+        feed, tag = graph.feed, version_tag(graph.graph_id, graph.version)
+        if feed is None or (feed.watches and (feed.at != tag or self._feeds.may_have_changed(feed))):
             self._defer(graph.name, lambda: self._catch_up_if_here(graph.name), 0.0)
 
     def stop(self) -> None:

@@ -97,9 +97,8 @@ class Retry:
         if retry_after_s is not None:
             least_s = max(retry_after_s, self.base_s)
             return None if least_s > left_s else min(least_s * random.uniform(1, 1.5), left_s)
-        pause_s: float = min(self.base_s * 2 ** min(failures - 1, MOST_DOUBLED), self.longest_s) * random.uniform(
-            0.5, 1
-        )
+        doubled_s: float = self.base_s * 2 ** min(failures - 1, MOST_DOUBLED)
+        pause_s = min(doubled_s, self.longest_s) * random.uniform(0.5, 1)
         if self.attempts is not None:
             return None if failures >= self.attempts or pause_s > left_s else pause_s
         left_s = min(left_s, self.restart_s - silent_s)
