@@ -304,7 +304,7 @@ def test_the_table_has_more_than_eighty_rows() -> None:
     assert len(TABLE) >= 80
 
 
-@pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row.method} {row.path} {str(row.body)[:50]} {row.code}")
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row.method} {row.path} {row.code}: {row.phrase}")
 def test_what_a_clumsy_request_gets(http: httpx.Client, row: Clumsy) -> None:
     content = row.body if isinstance(row.body, bytes) else b"" if row.body is None else json.dumps(row.body).encode()
     headers = ({"Content-Type": row.kind} if row.body is not None and row.kind else {}) | dict(row.headers)
