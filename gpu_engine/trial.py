@@ -232,9 +232,12 @@ class Race:
     def verdict(self, first: int) -> str:
         """Why this one was chosen, for people."""
         winner, loser = (self._entries[i][0].name for i in (first, 1 - first))
-        if isinstance(error := self._errors[1 - first], OutOfMemory):
+        error = self._errors[1 - first]
+        if isinstance(error, OutOfMemory):
             return f"{winner} alone can solve the network: {error}"
-        return f"{winner} was faster than {loser} in a trial"
+        if error is None or isinstance(error, Cancelled):
+            return f"{winner} was faster than {loser} in a trial"
+        return f"{winner} alone solved the network in a trial, as {loser} failed: {type(error).__name__}: {error}"
 
     def run(self) -> tuple[int, bool]:
         """Which engine is first, and whether another was about as fast; then all are cancelled.
