@@ -112,7 +112,7 @@ def on_cpu(counts: Counts) -> Needs:
     edge its flow and whether it is undirected 9. What is given back is enough for a shorter flow, and unless there are
     many parallel edges for its proof: per edge a row and an end 12.
 
-    Cut: per vertex a queue 4 and five marks; per edge a row 4, and 8 if all are cut.
+    Cut: per vertex marks and queues 23; per arc a mark; per edge a row 4, and 20 if all are cut.
 
     Trial: per arc capacities and residual 24; per vertex excesses 16, sides 2, a list 4; per edge its capacity 8.
     """
@@ -125,7 +125,7 @@ def on_cpu(counts: Counts) -> Needs:
         state=Footprint(state),
         scratch=Footprint(scratch),
         flow=Footprint(max(16 * arcs + (WORKING_BYTES + 36) * n, 12 * m) + 9 * m),
-        cut=Footprint(9 * n + 12 * m),
+        cut=Footprint(23 * n + arcs + 24 * m),
         fork=Footprint(network + 2 * state + scratch),
         fork_on_host=Footprint(network + 2 * state + scratch),
         trial=Footprint(24 * arcs + 8 * m + (WORKING_BYTES + 22) * n),

@@ -14,8 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gpu_engine.closures.domains import residual_arcs
-from gpu_engine.cpu.bottlenecks import components
-from gpu_engine.cpu.cuts import BETWEEN
+from gpu_engine.cpu.bottlenecks import BETWEEN, components
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
 from gpu_engine.networks.network import Network

@@ -15,9 +15,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gpu_engine.cpu.cuts import BETWEEN, BEYOND, LEAST
 from gpu_engine.cpu.pseudoflow import CANCEL, POLL_MASK
 from gpu_engine.types import ArcArray, BoolArray, EdgeArray, UnitArray, VertexArray
+
+BEYOND, BETWEEN, LEAST = 0, 1, 2
+"""Where a vertex lies: on the sink side of every minimum cut, on that of some, or on that of none."""
 
 
 @njit(cache=True, nogil=True)
@@ -94,8 +96,8 @@ def cut_edges(
     slots: NDArray[np.int64],
 ) -> tuple[EdgeArray, BoolArray]:
     """Rows of the edges with capacity that some minimum cut pays, int64[...] rising, and for each whether every one
-    does. ``place`` int8[n] as in `cuts.crossing`, ``component`` int32[n], or int32[0] where nothing lies between; then
-    ``undirected`` bool[m], or bool[1] when all edges agree. O(m). Breaks off when ``slots`` say cancel.
+    does. ``place`` int8[n]: `BEYOND`, `BETWEEN` or `LEAST`; ``component`` int32[n], or int32[0] where nothing lies
+    between; then ``undirected`` bool[m], or bool[1] when all edges agree. O(m). Breaks off when ``slots`` say cancel.
     """
     found, every = np.empty(len(edge_arc), np.int32), np.empty(len(edge_arc), np.bool_)
     count, same = 0, len(undirected) == 1

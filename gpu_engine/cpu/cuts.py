@@ -9,6 +9,8 @@ carry, less the excess on its source side. So the minimum ones are those that al
 that have every excess on the source side and every deficit on the other.
 """
 
+from typing import Final
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -17,8 +19,8 @@ from gpu_engine.cpu.pseudoflow import CANCEL, POLL_MASK
 from gpu_engine.networks.free import ORDINARY
 from gpu_engine.types import ArcArray, BoolArray, EdgeArray, UnitArray, VertexArray
 
-BEYOND, BETWEEN, LEAST = 0, 1, 2
-"""Where a vertex lies: on the sink side of every minimum cut, on that of some, or on that of none."""
+REACHES: Final = 1
+"""The mark of vertices that are known to reach a deficit or sink."""
 
 
 @njit(cache=True, nogil=True)
@@ -109,35 +111,157 @@ def least_sink_side(
 
 
 @njit(cache=True, nogil=True)
-def crossing(
-    edge_arc: ArcArray,
+def all_reach_deficits(
+    row_offsets: ArcArray,
     head: VertexArray,
     reverse_arc: ArcArray,
+    residual: UnitArray,
+    excess: UnitArray,
+    role: NDArray[np.int8],
+    source_side: BoolArray,
+    least: BoolArray,
+    starts: VertexArray,
+    slots: NDArray[np.int64],
+) -> bool:
+    """Whether each of ``starts`` int32[k], all outside the ``least`` source side, reaches a deficit or sink of T by
+    residual arcs.
+
+    Two searches by turns, a vertex each: from a start, and from all deficits and sinks against arcs. Where they meet,
+    the path is known to reach one, and the next start, which is often near, has only to reach that path. So it looks
+    at few vertices where `least_sink_side` looks at all of T; after n of them that function answers. O(n + m).
+    Breaks off when ``slots`` (`Control.slots`) say cancel.
+    """
+    n = len(source_side)
+    mark, found_by = np.zeros(n, np.int32), np.empty(n, np.int32)
+    ahead, behind = np.empty(n, np.int32), np.empty(n, np.int32)
+    next_behind, end, looked = 0, 0, 0
+    for v in range(n):
+        if not source_side[v] and (role[v] != ORDINARY or excess[v] < 0):
+            mark[v] = REACHES
+            behind[end] = v
+            end += 1
+    for k in range(len(starts)):
+        start, own = starts[k], REACHES + 1 + k
+        if mark[start] == REACHES:
+            continue
+        mark[start] = own
+        ahead[0] = start
+        first, last = 0, 1
+        while mark[start] != REACHES:
+            looked += 1
+            if first == last or (looked & POLL_MASK == 0 and slots[CANCEL] != 0):
+                return False
+            if looked > n:
+                reaches = least_sink_side(row_offsets, head, reverse_arc, residual, excess, role, source_side, slots)
+                return bool(np.all(reaches[starts]))
+            met, last = _look_ahead(ahead[first], row_offsets, head, residual, least, mark, own, found_by, ahead, last)
+            first += 1
+            if met < 0 and next_behind < end:
+                met, end = _look_behind(
+                    behind[next_behind], row_offsets, head, reverse_arc, residual, mark, own, behind, end
+                )
+                next_behind += 1
+            while met >= 0 and mark[start] != REACHES:
+                mark[met] = REACHES
+                met = found_by[met]
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _look_ahead(
+    v: int,
+    row_offsets: ArcArray,
+    head: VertexArray,
+    residual: UnitArray,
+    least: BoolArray,
+    mark: VertexArray,
+    own: int,
+    found_by: VertexArray,
+    queue: VertexArray,
+    last: int,
+) -> tuple[int, int]:
+    """Queue what v reaches by an arc and has no mark of its ``own``. Returns v if it reaches a vertex marked `REACHES`,
+    else -1, and the end of the queue."""
+    for i in range(row_offsets[v], row_offsets[v + 1]):
+        w = np.uint64(head[i])
+        if residual[np.uint64(i)] == 0 or mark[w] == own or least[w]:
+            continue
+        if mark[w] == REACHES:
+            return v, last
+        mark[w] = own
+        found_by[w] = v
+        queue[last] = w
+        last += 1
+    return -1, last
+
+
+@njit(cache=True, nogil=True)
+def _look_behind(
+    v: int,
+    row_offsets: ArcArray,
+    head: VertexArray,
+    reverse_arc: ArcArray,
+    residual: UnitArray,
+    mark: VertexArray,
+    own: int,
+    queue: VertexArray,
+    end: int,
+) -> tuple[int, int]:
+    """Mark and queue what reaches v by an arc. Returns a vertex of them that the search ahead had found, else -1, and
+    the end of the queue."""
+    for i in range(row_offsets[v], row_offsets[v + 1]):
+        w = np.uint64(head[i])
+        if mark[w] == REACHES or residual[np.uint64(reverse_arc[i])] == 0:
+            continue
+        if mark[w] == own:
+            return np.int64(w), end
+        mark[w] = REACHES
+        queue[end] = w
+        end += 1
+    return -1, end
+
+
+@njit(cache=True, nogil=True)
+def leaving(
+    row_offsets: ArcArray,
+    head: VertexArray,
+    reverse_arc: ArcArray,
+    edge_arc: ArcArray,
     capacity: UnitArray,
     undirected: BoolArray,
-    place: NDArray[np.int8],
-    greatest: bool,
+    source_side: BoolArray,
     slots: NDArray[np.int64],
-) -> tuple[EdgeArray, bool]:
-    """Rows of the edges with capacity that lead out of the least source side, or out of the ``greatest``, int64[...]
-    rising, and whether the same ones lead out of the other. ``place`` int8[n]: `BEYOND`, `BETWEEN` or `LEAST`.
-    ``undirected`` is bool[m], or bool[1] when all edges agree. O(m). Breaks off when ``slots[0]`` (cancel) is raised.
+) -> EdgeArray:
+    """Rows of the edges with capacity that lead out of ``source_side``, int64[...] rising. ``undirected`` is bool[m],
+    or bool[1] when all edges agree. O(n + m), most of it for the arcs of the smaller side.
+
+    Breaks off when ``slots`` (`Control.slots`) say cancel.
     """
+    n = len(source_side)
+    smaller = 2 * source_side.sum() <= n
+    crosses = np.zeros(len(head), np.bool_)
     found = np.empty(len(edge_arc), np.int32)
-    count, unique = 0, True
-    same = len(undirected) == 1
+    count = 0
+    for v in range(n):
+        if v & POLL_MASK == 0 and slots[CANCEL] != 0:
+            return np.empty(0, np.int64)
+        if source_side[v] != smaller:
+            continue
+        for i in range(row_offsets[v], row_offsets[v + 1]):
+            if source_side[np.uint64(head[i])] != smaller:
+                crosses[i] = crosses[np.uint64(reverse_arc[i])] = True
+                count += 1
+    if count == 0:
+        return np.empty(0, np.int64)
+    count, same = 0, len(undirected) == 1
     for row in range(len(edge_arc)):
         if row & POLL_MASK == 0 and slots[CANCEL] != 0:
             break
-        if edge_arc[row] < 0:
+        a = edge_arc[row]
+        if a < 0 or not crosses[np.uint64(a)] or capacity[row] == 0:
             continue
-        a = np.uint64(edge_arc[row])
-        source, sink = place[np.uint64(head[np.uint64(reverse_arc[a])])], place[np.uint64(head[a])]
-        if undirected[0 if same else row] and source < sink:
-            source, sink = sink, source
-        if source <= sink or capacity[row] == 0:
+        if source_side[head[a]] and not undirected[0 if same else row]:
             continue
         found[count] = row
-        count += sink == BEYOND if greatest else source == LEAST
-        unique &= source == LEAST and sink == BEYOND
-    return found[:count].astype(np.int64), unique
+        count += 1
+    return found[:count].astype(np.int64)

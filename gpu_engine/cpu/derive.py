@@ -44,15 +44,25 @@ class HostCopy:
 
 
 def cut(network: Network, state: Solved, control: Control | None = None, near: End = "sources") -> Cut:
-    """The minimum cut nearest this end, and whether it is the only one. O(n + m). Raises `Cancelled`."""
+    """The minimum cut nearest this end, and whether it is the only one. O(n + m). Raises `Cancelled`.
+
+    What it pays for is paid for by the other one as well if each edge leads from the least source side to beyond the
+    greatest; then there is nothing more to pay there, since both cost the same. So it is the only one.
+    """
     slots = (control or Control()).slots
-    least, greatest = _least_and_greatest(network, state, slots)
-    place = least.view(np.int8) + greatest.view(np.int8)
-    links = network.edge_arc, network.head, network.reverse_arc
-    edges, same_edges = cuts.crossing(*links, network.capacity, network.undirected, place, near == "sinks", slots)
+    links = network.row_offsets, network.head, network.reverse_arc
+    solved = state.residual, state.excess, state.role, state.source_side
+    least = cuts.least_source_side(network.row_offsets, network.head, *solved, slots)
+    side = least if near == "sources" else ~cuts.least_sink_side(*links, *solved, slots)
+    edges = cuts.leaving(*links, network.edge_arc, network.capacity, network.undirected, side, slots)
+    paid = state.terminals.paid_by(side)
+    ends = np.concatenate([*network.edge_ends(edges), paid.sources, paid.sinks])
+    if near == "sources":
+        unique = cuts.all_reach_deficits(*links, *solved, least, ends[~side[ends]], slots)
+    else:
+        unique = bool(least[ends[side[ends]]].all())
     go_on(control)
-    unique = same_edges and _pays_the_same(state.terminals, least, greatest)
-    return Cut(greatest if near == "sinks" else least, edges, state.value, unique)
+    return Cut(side, edges, state.value, unique)
 
 
 def limits(network: Network, state: Solved, room: Room, control: Control | None = None) -> Bottlenecks:
@@ -63,7 +73,7 @@ def limits(network: Network, state: Solved, room: Room, control: Control | None 
     go_on(control)
     place = least.view(np.int8) + greatest.view(np.int8)
     component = np.empty(0, np.int32)
-    if (place == cuts.BETWEEN).any():
+    if (place == bottlenecks.BETWEEN).any():
         room(Footprint(COMPONENT_BYTES * network.n_vertices))
         component = bottlenecks.components(network.row_offsets, network.head, state.residual, place, slots)
     links = network.edge_arc, network.head, network.reverse_arc, network.capacity, network.undirected
@@ -81,16 +91,6 @@ def _least_and_greatest(network: Network, state: Solved, slots: NDArray[np.int64
     least = cuts.least_source_side(network.row_offsets, network.head, *solved)
     beyond = cuts.least_sink_side(network.row_offsets, network.head, network.reverse_arc, *solved)
     return least, ~beyond
-
-
-def _pays_the_same(terminals: Terminals, least: BoolArray, greatest: BoolArray) -> bool:
-    """Whether both cuts pay the caps of the same terminals.
-
-    A cut pays the cap of a source on its sink side, and that of a sink on its source side; so two cuts of the same
-    edges may differ in the caps they pay.
-    """
-    ends = ((terminals.sources, terminals.supply), (terminals.sinks, terminals.demand))
-    return all(bool((least[v] == greatest[v])[(cap != INFINITE) & (cap > 0)].all()) for v, cap in ends)
 
 
 def flow(

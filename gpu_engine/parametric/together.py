@@ -18,8 +18,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gpu_engine.checks.together import End
-from gpu_engine.cpu.bottlenecks import components
-from gpu_engine.cpu.cuts import BETWEEN, BEYOND
+from gpu_engine.cpu.bottlenecks import BETWEEN, BEYOND, components
 from gpu_engine.parametric.links import SINK, SOURCE, TERMINALS, Links
 from gpu_engine.types import INFINITE_RESIDUAL, BoolArray, UnitArray, VertexArray
 

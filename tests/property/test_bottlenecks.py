@@ -5,8 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from gpu_engine.cpu.bottlenecks import components
-from gpu_engine.cpu.cuts import BETWEEN, LEAST
+from gpu_engine.cpu.bottlenecks import BETWEEN, LEAST, components
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import Bottlenecks, Control
 from gpu_engine.errors import Cancelled, OutOfMemory, Unbounded

@@ -89,6 +89,45 @@ def test_both_ends_are_what_all_cuts_say(first: int) -> None:
     assert differ.count(True) > SEEDS_A_CASE // 5, "there is something to tell apart"
 
 
+def larger(seed: int) -> tuple[EdgeList, Terminals]:
+    """A ring with short links, along which a search has to walk, and terminals with caps or without."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(20, 300))
+    m = int(rng.integers(n, 4 * n))
+    tail = rng.integers(0, n, m).astype(np.int32)
+    head = ((tail + rng.integers(1, 5, m)) % n).astype(np.int32)
+    capacity = rng.integers(0, int(rng.choice([2, 3, 20])), m).astype(np.int64)
+    n_sources, n_sinks = (int(count) for count in rng.integers(1, 8, 2))
+    supply, demand = (rng.integers(1, 20, count).astype(np.int64) for count in (n_sources, n_sinks))
+    for caps in (supply, demand):
+        caps[rng.random(len(caps)) < rng.choice([0, 1])] = INFINITE
+    ends = rng.permutation(n)[: n_sources + n_sinks]
+    undirected = (False, True, rng.random(m) < 0.5)[int(rng.integers(3))]
+    edges = EdgeList(n, tail, head, capacity, undirected)
+    return edges, Terminals.of(ends[:n_sources], ends[n_sources:], supply, demand)
+
+
+def check_larger(seed: int) -> bool:
+    """Whether the cut is the only one. Two ways to find out, one from each end, say the same: it is if both ends pay
+    for the same edges and caps."""
+    edges, terminals = larger(seed)
+    engine = CpuEngine(Network(edges))
+    state = engine.open(terminals)
+    engine.solve(state)
+    least, greatest = (engine.cut(state, near=near) for near in ENDS)
+    same = least.edges.tolist() == greatest.edges.tolist() and (
+        terminals.paid_by(least.source_side).key == terminals.paid_by(greatest.source_side).key
+    )
+    assert (least.unique, greatest.unique) == (same, same), f"seed {seed}"
+    return same
+
+
+@pytest.mark.parametrize("first", range(0, cases(600), SEEDS_A_CASE))
+def test_both_ends_of_larger_networks_say_whether_there_is_another_cut(first: int) -> None:
+    only = [check_larger(seed) for seed in range(first, first + SEEDS_A_CASE)]
+    assert min(only.count(True), only.count(False)) > SEEDS_A_CASE // 20, "both answers are tried often"
+
+
 @pytest.mark.parametrize(("near", "side", "cut"), [("sources", [0], [0]), ("sinks", [0, 1, 2], [2])])
 def test_a_chain_is_cut_at_either_end(near: End, side: list[int], cut: list[int]) -> None:
     engine = CpuEngine(Network(drawn(4, [(0, 1, 3), (1, 2, 3), (2, 3, 3)])))
