@@ -247,7 +247,7 @@ def test_graphs_without_news_cost_one_look_together(run: Run) -> None:
         calls = {name: n - before.get(f"cmdstat_{name}", {}).get("calls", 0) for name, n in calls.items()}
         assert len(poster.sent) == 2
         assert calls["xread"] == 1
-        assert calls["xrange"] <= 4
+        assert calls["xrange"] < len(graphs) / 2, "a page is read again until Redis has written what it says"
         await house.deliver(poster)
         assert len(poster.sent) == 2
 

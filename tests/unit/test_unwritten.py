@@ -181,6 +181,7 @@ def test_an_api_process_of_the_release_before_hears_of_nothing_that_may_be_lost(
         return [*answers, dict(info) | {"aof_buffer_length": int(not written.is_set())}, known]
 
     caller.ask(Kind.PATCH, "g", ADD_1)
+    monkeypatch.setattr("service.worker.running.together.SHORT_S", 60)  # on a busy machine an update takes long
     monkeypatch.setattr(Written, "_ask", told)
     with monkeypatch.context() as before:
         before.setattr("service.store.jobs.transitions.SETTLES", "unknown")
