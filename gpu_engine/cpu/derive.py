@@ -1,7 +1,7 @@
 """Reading a solved state on the host: its cut, and the flow of each edge. The state is not changed."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,10 @@ from gpu_engine.footprint import COMPONENT_BYTES, Footprint, Room
 from gpu_engine.networks.free import free_vertices, route_free_flow
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.types import INFINITE, BoolArray, End, UnitArray
+from gpu_engine.types import INFINITE, ArcArray, BoolArray, End, UnitArray, VertexArray
+
+MANY: Final = 512
+"""If a cut has an end for so many vertices, one search of all of T takes no longer than those from its ends."""
 
 
 class Solved(Protocol):
@@ -50,15 +53,17 @@ def cut(network: Network, state: Solved, control: Control | None = None, near: E
     greatest; then there is nothing more to pay there, since both cost the same. So it is the only one.
     """
     slots = (control or Control()).slots
-    links = network.row_offsets, network.head, network.reverse_arc
-    solved = state.residual, state.excess, state.role, state.source_side
-    least = cuts.least_source_side(network.row_offsets, network.head, *solved, slots)
-    side = least if near == "sources" else ~cuts.least_sink_side(*links, *solved, slots)
-    edges = cuts.leaving(*links, network.edge_arc, network.capacity, network.undirected, side, slots)
+    solved = _solved(network, state)
+    least = cuts.least_source_side(*solved, slots)
+    side = least if near == "sources" else ~cuts.least_sink_side(*solved, slots)
+    edges = cuts.leaving(*solved[:3], network.edge_arc, network.capacity, network.undirected, side, slots)
     paid = state.terminals.paid_by(side)
     ends = np.concatenate([*network.edge_ends(edges), paid.sources, paid.sinks])
-    if near == "sources":
-        unique = cuts.all_reach_deficits(*links, *solved, least, ends[~side[ends]], slots)
+    beyond = ends[~side[ends]]
+    if near == "sources" and len(beyond) * MANY > network.n_vertices:
+        unique = bool(cuts.least_sink_side(*solved, slots)[beyond].all())
+    elif near == "sources":
+        unique = cuts.all_reach_deficits(*solved, least, beyond, slots)
     else:
         unique = bool(least[ends[side[ends]]].all())
     go_on(control)
@@ -87,10 +92,16 @@ def limits(network: Network, state: Solved, room: Room, control: Control | None 
 
 def _least_and_greatest(network: Network, state: Solved, slots: NDArray[np.int64]) -> tuple[BoolArray, BoolArray]:
     """bool[n] each: the least and the greatest source side of all minimum cuts."""
-    solved = state.residual, state.excess, state.role, state.source_side, slots
-    least = cuts.least_source_side(network.row_offsets, network.head, *solved)
-    beyond = cuts.least_sink_side(network.row_offsets, network.head, network.reverse_arc, *solved)
-    return least, ~beyond
+    solved = _solved(network, state)
+    return cuts.least_source_side(*solved, slots), ~cuts.least_sink_side(*solved, slots)
+
+
+def _solved(
+    network: Network, state: Solved
+) -> tuple[ArcArray, VertexArray, ArcArray, UnitArray, UnitArray, NDArray[np.int8], BoolArray]:
+    """What the kernels of `gpu_engine.cpu.cuts` take, in their order."""
+    rows = network.row_offsets, network.head, network.reverse_arc
+    return *rows, state.residual, state.excess, state.role, state.source_side
 
 
 def flow(

@@ -122,8 +122,12 @@ def check_larger(seed: int) -> bool:
     return same
 
 
+@pytest.mark.parametrize("many", [0, derive.MANY], ids=["from each end", "all of T"])
 @pytest.mark.parametrize("first", range(0, cases(600), SEEDS_A_CASE))
-def test_both_ends_of_larger_networks_say_whether_there_is_another_cut(first: int) -> None:
+def test_both_ends_of_larger_networks_say_whether_there_is_another_cut(
+    first: int, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(derive, "MANY", many)
     only = [check_larger(seed) for seed in range(first, first + SEEDS_A_CASE)]
     assert min(only.count(True), only.count(False)) > SEEDS_A_CASE // 20, "both answers are tried often"
 

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from gpu_engine.cpu import derive
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.errors import Unbounded
 from gpu_engine.networks.edgelist import EdgeList
@@ -80,8 +81,10 @@ def check(edges: EdgeList, terminals: Terminals, at: str) -> bool | None:
     return cut.unique
 
 
+@pytest.mark.parametrize("many", [0, derive.MANY], ids=["from each end", "all of T"])
 @pytest.mark.parametrize("first", range(0, cases(2000), SEEDS_A_CASE))
-def test_unique_is_what_all_cuts_say(first: int) -> None:
+def test_unique_is_what_all_cuts_say(first: int, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(derive, "MANY", many)
     found = [check(*random_case(seed), f"seed {seed}") for seed in range(first, first + SEEDS_A_CASE)]
     assert min(found.count(True), found.count(False)) > SEEDS_A_CASE // 20, "both answers are tried often"
 
