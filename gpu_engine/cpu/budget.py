@@ -14,125 +14,132 @@ from gpu_engine.cpu.pseudoflow import Pseudoflow
 from gpu_engine.cpu.reach import Ends
 
 FREE_SHARE: Final = 0.1
-"""Any attempt may scan this share of the network's size (n + arcs)."""
+"""The share of the network's size (n + arcs) that any attempt may scan. All shares below are of this size too."""
 
 FEW_PATHS: Final = 64
+"""A network has few paths if at most this many exist, each as wide as a narrow arc (`Widths.narrow`)."""
 FEW_SHARE: Final = 2.5
+"""The share that the first attempt may scan in a network of few paths."""
 MORE_SHARE: Final = 13.5
-"""Where at most so many paths can exist, each as wide as a narrow arc, an attempt may scan this many sizes, and a
-second one so many more: between the two `gpu_engine.cpu.drain` tries other ways."""
+"""The share that a second attempt may scan there, once `gpu_engine.cpu.drain` has tried other algorithms."""
 
 FEW_PATHS_OF_REPAIR: Final = 8
+"""`FEW_PATHS` of a repair. It is lower because the pseudoflow algorithm has little to do in a repair as well."""
 REPAIR_SHARE: Final = 1.0
-"""What stands for these two in a repair, where the pseudoflow algorithm has little to do as well."""
+"""`FEW_SHARE` of a repair."""
 
 SHALLOW: Final = 0.5
+"""The sides meet after few layers if these are at most this factor times log2(n + arcs). Networks without long
+distances are like that, and an attempt needs few phases there."""
 SHALLOW_EQUAL: Final = 1.5
+"""`SHALLOW` where all capacities are equal. It is higher because a phase then uses up every arc that it pushes over
+(Even, Tarjan, "Network flow and testing graph connectivity", SIAM Journal on Computing 4, 1975)."""
 SHALLOW_SHARE: Final = 6.0
-"""An attempt may scan this many sizes where the sides meet after few layers, as they do in networks without long
-distances: few phases are needed there. Few are so many times the logarithm of the size, and more where all capacities
-are equal: a phase then uses up every arc that it pushes over (Even, Tarjan, "Network flow and testing graph
-connectivity", SIAM Journal on Computing 4, 1975)."""
+"""The share that an attempt may scan once its sides have met after few layers."""
 
 FORESEEN: Final = 4
-"""Where all capacities are equal, the first phase goes on if it has grown only so small a part of these layers when it
-should end."""
+"""Where all capacities are equal, the first phase goes on beyond its limit if it has grown no more than one in this
+many of the layers that count as few."""
 
 PHASE_SHARE: Final = 0.4
-"""The search of one phase may scan this many sizes where the sides meet after few layers."""
+"""The share that the search of one phase may scan once the sides have met after few layers."""
 
 CROWDED: Final = 4
+"""The attempt is left out if more than one vertex in this many has an excess or a deficit."""
 CROWDED_EQUAL: Final = 2
-"""With more than one vertex in so many an excess or a deficit, only the first layers are looked at; the second one
-where all capacities are equal."""
+"""`CROWDED` where all capacities are equal."""
 
 AMOUNTS: Final = 16
-"""Where all capacities are equal, that counts if an excess or a deficit is at most so many of them in the mean."""
+"""Capacities count as equal only if the mean excess, or the mean deficit, is at most this many times a capacity."""
 
 LONG: Final = 64
+"""A network is long if the first phase has at least this many layers."""
 NARROW: Final = 128
+"""A long network is narrow if its layers have fewer vertices than this in the mean. A network with two to three arcs a
+vertex, such as streets, counts as narrow only if it is thin: its layers widen, and crossings turn excess back."""
 LONG_ONE_WAY: Final = 12
+"""`LONG` where all capacities are equal and links are one-way: less excess is turned back half way there."""
 NARROW_ONE_WAY: Final = 1024
-"""A network is long and narrow if the first phase has so many layers, with fewer vertices each in the mean; the second
-pair is for equal capacities of one-way links, where less is turned back half way. Streets, with two to three arcs a
-vertex, never are unless they are thin: their layers widen, and excess is turned back at many a crossing."""
+"""`NARROW` where all capacities are equal and links are one-way."""
 THIN: Final = 4
+"""A long network is thin if its layers have fewer vertices than this in the mean: it is a few chains side by side."""
 LONG_SPARSE: Final = 1024
-"""A network is thin if these layers have fewer vertices than this in the mean: it is a few chains side by side. Where
-vertices have two to three arcs, as in a ladder, an attempt that may scan more does not end for that before there are so
-many layers: streets are thin for a while."""
+"""Where vertices have two to three arcs, the attempt looks for a narrow network only after this many layers, because
+streets are thin in their first layers."""
 
 NARROW_SHARE: Final = 0.5
+"""The share that the attempt of a cold solve may scan in a narrow network: each phase is long there, and push-relabel
+needs no phases."""
 STREET_SHARE: Final = 2.5
-"""In narrow networks a cold solve's attempt may scan so many sizes, as each phase is long and push-relabel needs no
-phases; the second one is for streets. Elsewhere the first phase ends after `FREE_SHARE`."""
+"""`NARROW_SHARE` where vertices have two to three arcs."""
 
 FANNED: Final = 1.8
+"""A sparse network fans out if each layer of either side reaches this many times as many vertices in the mean, and the
+sides do not meet within `FANNED_LAYERS` layers of the first phase: the sides are trees, which meet at their leaves."""
 FANNED_LAYERS: Final = 16
-"""A sparse network fans out if the first phase does not meet in so many layers, of which each reaches so many times as
-many vertices in the mean: the sides are trees, which meet at their leaves. In a solid, which is not sparse, the first
-layers widen as fast."""
+"""See `FANNED`. A network that is not sparse does not count: in a solid the first layers widen as fast."""
 
 WIDENING: Final = 1.5
+"""A layer of the first phase widens if it has at least this many times the arcs of the layer before."""
 PARTS: Final = 0.3
-"""Where each layer of the first phase still has so many times the arcs of the one before, and the sides have not met
-after so many sizes, the network is shallow, and the ends stand in parts of it between which few arcs lead. That says
-nothing of a few ends (`gpu_engine.cpu.smallcut.MANY`), around which the layers of any network widen for long, nor of
-trees."""
+"""If layers still widen after this share, and the sides have not met, the network is shallow, and few arcs lead between
+the parts in which the excesses and the deficits stand. This tells nothing where there are few of them
+(`gpu_engine.cpu.smallcut.MANY`), as the layers around a few vertices widen for long in any network, nor in trees."""
 
 SPARSE_ENDS: Final = 16
-"""Where sides that meet after few layers need many phases, the same is so if at most one vertex in so many is an excess
-or a deficit."""
+"""Where sides have met after few layers but many phases are needed, the network counts as shallow too if at most one
+vertex in this many has an excess or a deficit."""
 
 SAMPLE: Final = 256
+"""Arcs whose capacities `widths` looks at, at most."""
 
 
 class Widths(NamedTuple):
     """What a sample of the capacities between ordinary vertices says."""
 
     narrow: int
-    """The tenth of a hundred; 1 if there is none."""
+    """The capacity that one in ten of the sample does not exceed, in units; 1 if the sample is empty."""
     equal: bool
-    """Whether nine in ten are the same."""
+    """Whether nine in ten of the capacities are the same."""
     one_way: bool
     """Whether nine in ten links can be used in one direction only."""
 
 
 class Budget(NamedTuple):
-    """In arcs scanned."""
+    """How much an attempt may scan, in arcs."""
 
     limit: float
-    """For the whole attempt."""
+    """The limit of the whole attempt."""
     phase: float
-    """For the search of one phase."""
+    """The limit of the search of one phase."""
     may_grow: bool
-    """Whether more may be scanned where the sides meet after few layers."""
+    """Whether the attempt may scan more once its sides have met after few layers."""
     equal: bool
     """Whether all capacities are the same: then few phases are needed even if there are more layers."""
     one_way: bool
-    """Whether that is so and links are one-way."""
+    """Whether all capacities are the same and links are one-way."""
 
 
 class Allowance(NamedTuple):
     """How many arcs the search of one phase may scan."""
 
     most: float
-    """So many, unless one of the following says otherwise."""
+    """The limit, unless one of the following fields raises or lowers it."""
     glance: float
-    """After so many it ends if the network is seen to be narrow (`shape`)."""
+    """After this many arcs the search ends if the network is seen to be narrow (`shape`)."""
     one_way: bool
     """`Budget.one_way`, by which `shape` judges."""
     parts: float
-    """While layers still widen (`WIDENING`) it may go on beyond ``most``, up to so many; 0: it may not."""
+    """The limit while layers still widen (`WIDENING`), if it is above ``most``; 0 if that makes no difference."""
     whole: float
-    """So many if ``most`` has not been enough for more than ``layers`` layers."""
+    """The limit if ``most`` is reached within ``layers`` layers."""
     layers: float
-    """-1: ``whole`` is not to be used."""
+    """See ``whole``; -1 if that is not to be used."""
 
 
 @njit(nogil=True, cache=True)
 def widths(flow: Pseudoflow) -> Widths:
-    """Sample up to `SAMPLE` arcs at equal distances."""
+    """The `Widths` of up to `SAMPLE` arcs at equal distances. O(`SAMPLE` log `SAMPLE`)."""
     arcs = len(flow.head)
     sample = np.empty(SAMPLE, np.int64)
     count, both = 0, 0
@@ -161,7 +168,8 @@ def are_few(ends: Ends, narrow: int, repair: bool) -> bool:
 def budget_for(flow: Pseudoflow, ends: Ends, capacities: Widths, repair: bool) -> Budget:
     """How far an attempt may go before its first phase has shown the shape of the network.
 
-    The narrow capacity stands for that of the narrowest arc of a short path: so many paths carry all that there is.
+    `Widths.narrow` stands for the capacity of the narrowest arc of a short path. All excess divided by it is about the
+    number of paths that the flow needs.
     """
     size = float(len(flow.role) + len(flow.head))
     share = FREE_SHARE
@@ -177,7 +185,7 @@ def budget_for(flow: Pseudoflow, ends: Ends, capacities: Widths, repair: bool) -
 
 @njit(nogil=True, cache=True)
 def settled(budget: Budget, limit: float, phase: float) -> Budget:
-    """The budget with these bounds, which stay."""
+    """The budget with these bounds, which do not grow any more."""
     return Budget(limit=limit, phase=phase, may_grow=False, equal=budget.equal, one_way=budget.one_way)
 
 

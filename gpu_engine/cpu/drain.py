@@ -42,43 +42,41 @@ AHEAD: Final = 1
 BEHIND: Final = 2
 
 TIGHTER: Final = 1.1
-"""The deficits' side begins if its bound is lower by this factor."""
+"""The pseudoflow algorithm starts from the deficits if their bound of the flow is lower by more than this factor."""
 
 STANDING_CLOSE: Final = 8
-"""The greedy flow is tried if at least one vertex in so many is an excess or a deficit."""
+"""The greedy flow is tried if at least one vertex in this many has an excess or a deficit."""
 
 MATCHED_SIZES: Final = 8.0
-"""The incremental search that follows it, or that is tried in a network that fans out, may scan so many sizes of the
-network (n + arcs)."""
+"""The incremental search may scan this many sizes of the network (n + arcs) after the greedy flow, or where the network
+fans out. All limits below are in these sizes too, unless they say otherwise."""
 
 PARTED_SIZES: Final = 1.25
-"""What it may scan where few arcs join parts of a shallow network: it looks at all of either part once, and ends."""
+"""The limit of the incremental search where few arcs join the parts of a shallow network: it looks at each part
+once."""
 
 PUSHED_SIZES: Final = 8.0
-"""What push-relabel may scan of a network that is long and narrow."""
+"""The limit of push-relabel in a long and narrow network."""
 
 TRIAL: Final = 0.5
+"""How long push-relabel is on trial: it goes on only if excess has come nearer to the deficits by then."""
 THIN_TRIAL: Final = 0.2
-"""It is on trial for so many sizes, the second one in thin networks: there it shows sooner."""
+"""`TRIAL` in thin networks, where it shows sooner whether push-relabel suits them."""
 
 PATIENCE: Final = 2.0
-"""In a thin network where push-relabel is not suited at first sight, the pseudoflow algorithm may take so many times as
-many steps before it gives way: on chains side by side its trees are as long as the network, and it turns each of them
-again and again."""
+"""If push-relabel fails its trial in a thin network, the pseudoflow algorithm may take this many times its limit before
+push-relabel is tried again: the trees of the pseudoflow algorithm are as long as such a network."""
 
 PUSHED_AGAIN: Final = 2.0
-"""Push-relabel may then scan so many times as much."""
+"""The limit of that second try, as a multiple of the first."""
 
 TOO_LONG: Final = 2
-"""What a repair says in `Control.NARROW` that has given up."""
+"""The value of the slot `NARROW` of a `Control` after a repair has given up."""
 
 BRIEFLY: Final = 2.0
-"""Repairs of long and narrow networks may scan so many sizes of the network in push-relabel. If they are not through, a
-solve from zero is faster than the trees of the pseudoflow algorithm, which are as deep as the network is long.
-
-Where few paths can exist and the attempt is not through, push-relabel may scan as much. If all that the terminals can
-give or take arrives, one pass is enough, where the attempt needs a phase for each length of path; else the incremental
-search goes on, which keeps what it has found from one length to the next."""
+"""The limit of push-relabel in repairs of long and narrow networks: beyond it a solve from zero is faster. It is also
+the limit where few paths can exist and the attempt has given up: one pass of push-relabel is enough if all that the
+terminals can give or take arrives, while the attempt needs a phase for each length of path."""
 
 
 @njit(nogil=True, cache=True)
@@ -99,7 +97,8 @@ def move_ahead(
     slots: NDArray[np.int64],
     mirror: int | None,
 ) -> bool:
-    """Move all excess; returns as `run`. Each algorithm goes on where the one before left off."""
+    """Move all excess by push-relabel and the pseudoflow algorithm, each from where the other has ended; returns as
+    `run`."""
     if pushing > 0 and push_excess(flow, forest, pushing, THIN_TRIAL if thin else TRIAL, slots, mirror):
         return True
     if only:
@@ -124,7 +123,8 @@ def run(
     thin: bool,
     only: bool,
 ) -> bool:
-    """Move all excess from the excesses, or (``behind``) from the deficits; False if cancelled, or not through.
+    """Move all excess from the excesses, or (``behind``) from the deficits; False if cancelled, or if a limit was
+    reached.
 
     Push-relabel may scan ``pushing`` arcs, and the pseudoflow algorithm takes ``limit`` steps at most for the rest,
     unless push-relabel is to be the ``only`` one. In a ``thin`` network, where the rest can take long, push-relabel is
@@ -273,8 +273,8 @@ def drain_kernel(
     slots: NDArray[np.int64],
     mirror: int | None,
 ) -> bool:
-    """`drain` but for its arrays: marks the side that it returns; returns False if cancelled, or too long (then it is
-    empty)."""
+    """`drain` on arrays that are there already: marks ``side``, which `drain` returns. Returns False if it was
+    cancelled or took too long; then nothing is marked."""
     if mirror is not None:
         negate(flow.excess)
     pushed = saturate_unlimited(flow, mirror)

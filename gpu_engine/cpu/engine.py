@@ -27,9 +27,10 @@ from gpu_engine.trials import Trials
 from gpu_engine.types import INFINITE, INFINITE_RESIDUAL, BoolArray, EdgeArray, End, UnitArray
 
 TRIED_SHARE: Final = 4
+"""A change is tried (`gpu_engine.trials`) if the ends of its edges have at most one in this many of all arcs, for each
+thread. For more arcs an overlay is faster, although it copies all arcs and only one thread works on it."""
 LEAST_TRIED: Final = 1 << 16
-"""A change may be tried with so many arcs at the ends of its edges, or this part of all arcs for each thread. With more
-an overlay is faster: it copies all arcs, one after the other, and one thread does it at a time."""
+"""A change with at most this many arcs at the ends of its edges is tried in any case."""
 
 
 class CpuEngine(ForkableEngine[CpuFlowState]):

@@ -27,19 +27,21 @@ Partners = NDArray[np.int32]
 neither, or used up, or found to have none."""
 
 CHAIN: Final = 1.75
+"""Karp and Sipser's rule is followed where the branching of excesses times that of deficits (`branching`) is at most
+this: such graphs are chains, in which the other rules leave long paths."""
 BUSH: Final = 4.0
-"""Karp and Sipser's rule is followed where the partners of partners branch by a factor outside these two: in chains,
-where all else leaves long paths, and beyond, where it leaves next to nothing."""
+"""Karp and Sipser's rule is followed where that product is at least this as well: there it leaves next to nothing."""
 
 CLUSTERED: Final = 0.25
-"""It is not where two partners of a vertex share at least this part of their partners: there it leaves as much as
-fewest first, for four times the time."""
+"""Karp and Sipser's rule is not followed where two partners of a vertex share at least this part of their partners:
+there it leaves as much as fewest first, and takes four times as long."""
 
 EVEN: Final = 0.9
-"""The rule is for partners of which at least this share use each other up; with unlike amounts it does not hold."""
+"""Karp and Sipser's rule is followed only if at least this share of partners use each other up: it does not hold for
+unequal amounts."""
 
 PLENTY: Final = 1.5
-"""The rule is not needed where one side has so many times what the other one has."""
+"""Karp and Sipser's rule is not needed where one side has at least this many times what the other side has."""
 
 POLL_EACH: Final = 255
 """Vertices whose whole rows are looked through between two looks at the cancel flag, less one."""
@@ -47,14 +49,15 @@ POLL_EACH: Final = 255
 SAMPLED_VERTICES: Final = 64
 SAMPLED_ARCS: Final = 64
 SHARED_ARCS: Final = 16
-"""Of each of two rows that are compared, so many arcs are looked at."""
+"""How many arcs of each row are looked at when two rows are compared."""
 
 SHORT_ROW: Final = 64
-"""The fewest partners are looked for in rows of up to so many arcs; longer ones are served last, by first fit."""
+"""Rows of at most this many arcs are served by fewest first; vertices with longer rows are served last, by first
+fit."""
 
 CHOICES: Final = 4
-"""An excess that so many deficits have not used up takes the others as its row has them: each choice is a look at the
-whole row."""
+"""An excess that is left after this many choices takes further deficits in the order of its row, because each choice
+looks at the whole row."""
 
 
 @njit(nogil=True, cache=True)

@@ -38,14 +38,16 @@ from gpu_engine.cpu.pseudoflow import (
 )
 
 AGAIN: Final = 0.5
-"""Labels are made exact again after so many sizes of the network (n + arcs) in arcs scanned by relabelling."""
+"""Labels are made exact again (a global relabel) once relabelling has scanned this many sizes of the network (n +
+arcs)."""
 
 NEARER: Final = 0.3
-"""While it is on trial, excess must come down by such a share of the labels for each size of the network in work. Where
-much of it is turned back half way, and climbs, it does not: the pseudoflow algorithm is made for that."""
+"""While the algorithm is on trial, excess must come down by this share of its labels for each size of the network that
+is scanned. Excess that is turned back half way climbs instead: the pseudoflow algorithm is better for such networks."""
 
 POLL_EACH: Final = 1 << 16
-"""Work between two looks at the caller's cancel, and in one discharge: a vertex with more to do takes another turn."""
+"""Arcs scanned between two looks at the caller's cancel, and in one discharge; a vertex that has more to do is
+discharged again later."""
 
 
 @njit(nogil=True, cache=True)

@@ -15,13 +15,15 @@ from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import BoolArray, UnitArray
 
 FEW_STEPS: Final = 1 << 16
-"""Roads that are always looked at before the search for a shorter flow is given up."""
+"""The search for a shorter flow looks at this many roads in any case before it gives up."""
 
 ALL_STEPS: Final = 3
-"""Of all roads so many are looked at for each arc and vertex of the network: about what a cold solve takes."""
+"""The search among all roads looks at this many roads, at most, for each arc and vertex of the network. That takes
+about as long as a cold solve."""
 
 USED_STEPS: Final = 1
-"""Of the roads in use, when all are too many or take too long."""
+"""The same limit for the search among the roads that carry flow, which follows if there are too many roads in all or
+the first search has given up."""
 
 
 def straighten(

@@ -11,7 +11,7 @@ from gpu_engine.types import UnitArray, VertexArray
 FAR: Final = 1 << 62
 LOW: Final = (1 << 32) - 1
 POLL_MASK: Final = (1 << 12) - 1
-"""So often, in vertices looked at, the cancel flag is read."""
+"""The cancel flag is read each time one more than this many vertices have been looked at."""
 
 
 class Streets(NamedTuple):

@@ -70,9 +70,10 @@ SINK_CUT: Final = 2
 MET: Final = 3
 
 MANY: Final = 8
+"""From this many excesses and deficits on, a phase goes on after the first meeting, so that it finds paths of several
+lengths."""
 STRETCH: Final = 2
-"""With so many excesses and deficits a phase goes on to twice the depth of the first meeting, while layers do not grow:
-paths of unlike lengths are then found in one phase."""
+"""Such a phase goes on to this many times the depth of the first meeting, as long as its layers do not widen."""
 
 
 class Meeting(NamedTuple):
@@ -81,24 +82,26 @@ class Meeting(NamedTuple):
     kind: int
     """MET, SOURCE_CUT, SINK_CUT or GAVE_UP."""
     ahead: Layer
-    """The outermost one around the excesses."""
+    """The outermost layer around the excesses."""
     behind: Layer
-    """The same around the deficits."""
+    """The outermost layer around the deficits."""
     met: int
-    """How many arcs lead from side to side; they stand in `Reach.meeting`."""
+    """How many arcs lead from one side to the other; they are listed in `Reach.meeting`."""
     met_depth: int
-    """The depth at which the first of them was found."""
+    """The depth at which the first of these arcs was found."""
     depth: int
-    """That of the last layer."""
+    """The depth of the last layer."""
     work: int
+    """Arcs scanned, and vertices whose rows were scanned."""
     apart: bool
-    """Whether layers still widened when it gave up."""
+    """Whether layers still widened when the search gave up."""
 
 
 class AttemptResult(NamedTuple):
-    """``kind`` is SOURCE_CUT, SINK_CUT or GAVE_UP."""
+    """How an attempt has ended, and what its first phase has shown of the network."""
 
     kind: int
+    """SOURCE_CUT, SINK_CUT or GAVE_UP."""
     reached: int
     """How many vertices the exhausted side reached; they stand in `Reach.ahead` or `Reach.behind`."""
     most_out: float
@@ -108,11 +111,12 @@ class AttemptResult(NamedTuple):
     narrow: bool
     """Whether the layers of the first phase were many, with few vertices each."""
     thin: bool
-    """Whether they were a few chains side by side."""
+    """Whether these layers were a few chains side by side (`gpu_engine.cpu.budget.THIN`)."""
     fanned: bool
-    """Whether they widened by a factor, each beyond the one before, and did not meet."""
+    """Whether each layer was wider than the one before, and the sides did not meet (`gpu_engine.cpu.budget.FANNED`)."""
     shallow: bool
-    """Whether they met after few, or widened so far without meeting that few arcs can lead from side to side."""
+    """Whether the sides met after few layers, or their layers widened without meeting until it was clear that few arcs
+    lead from one side to the other."""
 
 
 @njit(nogil=True, cache=True)
@@ -239,9 +243,9 @@ def join(
 
 @njit(nogil=True, cache=True)
 def attempt(flow: Pseudoflow, reach: Reach, ends: Ends, budget: Budget, slots: NDArray[np.int64]) -> AttemptResult:
-    """Try to move all excess that can reach a deficit there; ``ends`` as `list_ends` has just listed them.
+    """Try to move all excess that can reach a deficit to deficits; ``ends`` as `list_ends` has just listed them.
 
-    Cancelled, it has given up. See the head of this file.
+    A cancelled attempt returns GAVE_UP. The head of this file says how it works.
     """
     bounds = np.array([ends.up, ends.down])
     left = min(ends.up, ends.down)

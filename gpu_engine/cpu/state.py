@@ -57,7 +57,7 @@ class CpuFlowState(ForkableState):
         )
 
     def grow(self, growth: Growth, n_more: int) -> None:
-        """Have ``n_more`` vertices, ordinary ones before the cut's far side, and arcs that carry nothing."""
+        """Append ``n_more`` ordinary vertices, which lie on the sink side, and arcs that carry nothing. O(n + arcs)."""
         self.residual = growth.moved(self.residual)
         self.role, self.excess = with_zeros(self.role, n_more), with_zeros(self.excess, n_more)
         self.source_side = with_zeros(self.source_side, n_more)
@@ -65,5 +65,5 @@ class CpuFlowState(ForkableState):
             self.audit.grow(n_more)
 
     def settle(self) -> None:
-        """Nothing is broken any more."""
+        """Note that the state is solved: no vertex is broken any more."""
         self.touched, self.touched_nbytes, self.interrupted = [], 0, False
