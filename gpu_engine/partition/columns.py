@@ -1,4 +1,8 @@
-"""Columns by vertex or edge that become longer, mostly without a copy."""
+"""Columns by vertex or edge that become longer, mostly without a copy.
+
+Each of these columns has one owner, who drops the shorter one. `gpu_engine.networks.spare` is for columns that networks
+share.
+"""
 
 from typing import Final, TypeVar
 
@@ -6,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 SHARE: Final = 16
-"""A column that is copied because it becomes longer gets this part of its length as room behind it."""
+"""A column that has to be copied gets room behind it for one in this many of its items."""
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def lengthened(column: NDArray[Scalar], n: int, fill: int = 0) -> NDArray[Scalar]:
-    """The column with ``n`` items, the new ones ``fill``: a longer view if there is room behind it, else a copy with
-    room. The column given is of no use any more. O(what is new), or O(n)."""
+    """The column with ``n`` items, of which the new ones are ``fill``: a longer view if there is room behind the
+    column, else a copy. The column given must not be used any more. O(new items), or O(n) for a copy."""
     if n <= len(column):
         return column
     whole = column.base

@@ -43,12 +43,14 @@ class Gains(NamedTuple):
 
 
 def gains_for(k: int) -> Gains:
+    """Scratch for partitions into k parts."""
     return Gains(np.zeros(k + 1, np.int64), np.zeros(k + 1, np.int32))
 
 
 @njit(cache=True, nogil=True)
 def look(buckets: Buckets, part: VertexArray, gains: Gains, v: int) -> int:
-    """Sum what links v to each part; returns how many parts there are. `clear` comes after."""
+    """Add up the weights of the links from v to each part in ``gains``; returns to how many parts links lead. The
+    caller calls `clear` with that number afterwards. O(degree)."""
     count = 0
     for a in range(buckets.start[v], buckets.start[v] + buckets.used[v]):
         p = part[buckets.head[a]]
@@ -61,6 +63,7 @@ def look(buckets: Buckets, part: VertexArray, gains: Gains, v: int) -> int:
 
 @njit(cache=True, nogil=True)
 def clear(gains: Gains, count: int) -> None:
+    """Set the first ``count`` parts of `Gains.seen` back to zero."""
     for i in range(count):
         gains.to[gains.seen[i]] = 0
 
@@ -82,6 +85,7 @@ def move(buckets: Buckets, books: Books, v: int, to: int) -> None:
 
 @njit(cache=True, nogil=True)
 def lightest(books: Books) -> int:
+    """The part that weighs least, the first of equal ones. O(k)."""
     best = 0
     for p in range(1, len(books.part_weight) - 1):
         if books.part_weight[p] < books.part_weight[best]:

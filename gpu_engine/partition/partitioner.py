@@ -20,31 +20,35 @@ from gpu_engine.partition.pseudo import gather, settle
 from gpu_engine.types import BoolArray, VertexArray
 
 LOOKS: Final = 16
-"""Looks at vertices that one refinement takes, for each vertex that it begins with."""
+"""One refinement looks at this many vertices, at most, for each vertex that it begins with."""
 
 AT_ONCE: Final = 1 << 12
-"""Vertices that may leave a part which is too heavy, among which the cheapest are chosen; more where more must go."""
+"""How many vertices of a part that is too heavy are compared, of which the cheapest leave; more if more have to
+leave."""
 
 ROUNDS: Final = 8
-"""Times that pairs of parts are divided anew, at most."""
+"""How often each pair of neighbouring parts is divided anew, at most."""
 
 FEWER_ROUNDS: Final = 1
-"""The same where a partition is brought up to date, or made roughly."""
+"""`ROUNDS` where a partition is brought up to date, or made roughly."""
 
 FEW: Final = 1 << 13
+"""A rough partition is made of a graph in which groups of vertices are drawn together until it has this many
+vertices."""
 FEW_OF_PART: Final = 1 << 7
-"""Vertices that stand for all, and at least for each part, where one is made roughly."""
+"""The least number of vertices for each part in that graph."""
 
 LIGHT: Final = 20
-"""Each weighs at most so small a part of what a part weighs."""
+"""No group of several vertices in that graph weighs more than one in this many of what a part weighs."""
 
 CLEARLY: Final = 0.85
+"""The partition at hand is good enough if its cut is below this share of the cut of a rough partition. A rough one cuts
+12 to 25 % more than a good one (benchmarks/NOTES.md)."""
 NEARLY: Final = 0.97
-"""A rough partition from nothing cuts more than a good one: 12 to 25 % more, 2 to 6 % once minimum cuts have made
-its borders straight (benchmarks/NOTES.md). One at hand that cuts less than so much of it is good enough."""
+"""`CLEARLY` after minimum cuts have straightened the borders of the rough partition, which then cuts 2 to 6 % more."""
 
 SWEEPS: Final = 64
-"""Times that all parts are looked through for one that is too heavy, at most."""
+"""How often all parts are searched for one that is too heavy, at most."""
 
 
 class Partitioner(Protocol):
