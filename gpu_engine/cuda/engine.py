@@ -45,13 +45,13 @@ FEW_BROKEN: Final = 32
 
 GIVE_UP_MS: Final = 1.0
 GIVE_UP_SHARE: Final = 1.5
-"""A repair is given up after so much more than this share of a cold solve's time."""
+"""A repair is given up after `GIVE_UP_SHARE` times the time of the last cold solve, and `GIVE_UP_MS` more."""
 
 ALONE_MS: Final = 20.0
-"""A repair that is given up by then has the whole device: so long others may wait for it."""
+"""A repair whose time limit is at most this has the whole device, since others do not wait long for it."""
 
 MOST_APPENDED: Final = 8
-"""A cold solve arranges rows anew where more than this part of the arcs came later, and stands at the ends of rows."""
+"""A cold solve arranges the rows anew if more than one in this many arcs was appended to the end of its row."""
 
 COUNTERS = (*WORK_DONE, "rounds", "levels")
 

@@ -27,12 +27,13 @@ from gpu_engine.trials import Trials
 from gpu_engine.types import EdgeArray
 
 SEARCHED_SHARE: Final = 16
+"""A search on the host may scan one in this many of all arcs. A change that takes more is solved as an overlay on the
+device, which is faster then, although only one is solved at a time."""
 LEAST_SEARCHED: Final = 1 << 15
-"""A search on the host may scan this part of all arcs, or so many. What takes more is an overlay on the device, which
-is faster then, though one is solved at a time."""
+"""The number of arcs that a search on the host may scan in any case."""
 
 TRIED: Final = 1 << 14
-"""So is what has so many arcs at the ends of its edges for each thread."""
+"""A change is an overlay on the device, too, if the ends of its edges have more arcs than this for each thread."""
 
 
 class DeviceForks(ForkableEngine[CudaFlowState]):

@@ -66,8 +66,8 @@ class Scratch:
 
 @dataclass(slots=True)
 class DeviceBooks:
-    """A partition with its sums. ``told`` int64[`SUMS_WORDS` + k + 3]: a record `PARTITION_SUMS`, what parts weigh, how
-    many links would weigh less than nothing, and how many vertices have moved; so one copy tells all."""
+    """A partition with its sums. ``told`` int64[`SUMS_WORDS` + k + 3] has them behind one another, so that one copy to
+    the host is enough: a record `PARTITION_SUMS`, `part_weight`, `missed` and `moved`."""
 
     part: Array
     vertex_weight: Array
@@ -75,18 +75,22 @@ class DeviceBooks:
 
     @property
     def sums(self) -> Array:
+        """The record `PARTITION_SUMS`, int64[`SUMS_WORDS`]."""
         return self.told[:SUMS_WORDS]
 
     @property
     def part_weight(self) -> Array:
+        """int64[k + 1]: the weights of the parts and of the pseudo-partition."""
         return self.told[SUMS_WORDS:-2]
 
     @property
     def missed(self) -> Array:
+        """int64[1]: how many links would have a negative weight after a batch."""
         return self.told[-2:-1]
 
     @property
     def moved(self) -> Array:
+        """int64[1]: how many vertices have moved to another part."""
         return self.told[-1:]
 
     @property
@@ -95,17 +99,20 @@ class DeviceBooks:
 
 
 def new_told(k: int) -> Array:
+    """`DeviceBooks.told` of a partition into k parts, all zero."""
     return cupy.zeros(SUMS_WORDS + k + 3, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How long a refinement goes on: so many turns at most, so many without a better partition. ``daring``: quarters of
-    the links to its own part that a vertex may lose by a move, as long as others are expected to make up for it."""
+    """How long a refinement goes on, and how far it may go through worse partitions."""
 
     turns: int
+    """The number of turns, at most."""
     patience: int
+    """The number of turns without a better partition after which it ends."""
     daring: int
+    """How many quarters of the links to its own part a vertex may lose by a move."""
 
 
 class Around(NamedTuple):
@@ -159,25 +166,27 @@ def link_weights(edge_arc: Array, reverse_arc: Array, weight: Array) -> Array:
 
 
 def strided(file: str, name: str, items: int, *arguments: Any) -> None:
+    """Launch a kernel of partitions with a grid-stride loop over the items."""
     launch_strided(file, name, items, True, *arguments)
 
 
 def by_tile(file: str, name: str, rows: int, *arguments: Any) -> None:
+    """Launch a kernel of partitions in which `PARTITION_LANES` threads visit each row."""
     launch_strided(file, name, rows * PARTITION_LANES, True, *arguments)
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a refinement has come to."""
+    """The sums of a partition, copied to the host."""
 
     cut: int
     part_weight: UnitArray
-    """int64[k]."""
+    """int64[k]: the weights of the parts."""
     missed: int
     moved: int
 
 
 def read(books: DeviceBooks) -> Told:
-    """Waits for it."""
+    """The sums as they are once all queued kernels have ended. Waits for these."""
     told: UnitArray = books.told.get()
     return Told(int(told[0]) // 2, told[SUMS_WORDS:-3].copy(), int(told[-2]), int(told[-1]))

@@ -81,18 +81,22 @@ class Region:
 
     @property
     def n(self) -> int:
+        """The number of vertices."""
         return self.topology.n
 
     @property
     def n_arcs(self) -> int:
+        """The number of arcs."""
         return self.topology.n_arcs
 
     @cached_property
     def height(self) -> Array:
+        """int32[n]: the labels of the vertices, without meaning before a search has set them."""
         return cupy.empty(self.n, np.int32)
 
     @cached_property
     def active(self) -> Array:
+        """int32[n]: room for a list of active vertices, which `collect` fills."""
         return self.new_list()
 
     @property
@@ -101,6 +105,7 @@ class Region:
         return self.topology.row_offsets, self.arcs
 
     def new_list(self) -> Array:
+        """int32[n]: room for a list of vertices, without content."""
         return cupy.empty(self.n, np.int32)
 
     def without_sinks(self) -> "Region":

@@ -43,7 +43,7 @@ FEW_BROKEN: Final = 32
 
 GIVE_UP_MS: Final = 5.0
 GIVE_UP_SHARE: Final = 1.5
-"""A repair is given up after so much more than this share of a cold solve's time."""
+"""A repair is given up after `GIVE_UP_SHARE` times the time of the last cold solve, and `GIVE_UP_MS` more."""
 
 
 class ShardedEngine(IncrementalEngine[ShardedFlowState]):
