@@ -30,7 +30,8 @@ class Cancellable(Protocol):
     """Says whether somebody has cancelled the work, as `gpu_engine.engine.Control` does."""
 
     @property
-    def cancelled(self) -> bool: ...
+    def cancelled(self) -> bool:
+        """Whether the work is to end."""
 
 
 def environment() -> dict[str, str]:

@@ -65,6 +65,7 @@ class Control:
 
     @property
     def cancelled(self) -> bool:
+        """Whether `cancel` was called, and not taken back by `go_on`."""
         return bool(self.slots[self.CANCEL])
 
     def progress(self) -> dict[str, int]:
@@ -154,8 +155,8 @@ class Engine(ABC):
     name: str
     network: Network
     longest_ms: float = inf
-    """An engine that can stop by itself ends a solve from zero that takes longer, and each one begins none if it is 0:
-    see `solve`."""
+    """The limit of a solve from zero in milliseconds. An engine that can stop by itself ends a solve that takes longer;
+    with a limit of 0 every engine refuses to begin one (see `solve`)."""
 
     @abstractmethod
     def open(self, terminals: Terminals) -> FlowState:

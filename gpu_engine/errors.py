@@ -32,14 +32,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 ROWS_SHOWN = 10
-"""At most this many of what is at fault travel with an error."""
+"""An error names at most this many rows, lines, edges or vertices."""
 
 CHARS_SHOWN = 1024
-"""Of each text among them."""
+"""An error has at most this many characters of a name."""
 
 
 def shown(rows: Sequence[object]) -> list[object]:
-    """What travels of a column, as plain Python values: a NumPy scalar has no JSON, and a long text is cut."""
+    """The first `ROWS_SHOWN` values of a column as plain Python values that JSON can hold; long texts are cut."""
     values = [row.item() if isinstance(row, np.generic) else row for row in rows[:ROWS_SHOWN]]
     return [_legible(value) if isinstance(value, str) else value for value in values]
 
@@ -50,7 +50,7 @@ def pointer(*path: object) -> str:
 
 
 def _legible(text: str) -> str:
-    """Not all of a long text, and nothing that has no UTF-8, such as half a surrogate pair."""
+    """The first `CHARS_SHOWN` characters, with "?" for what has no UTF-8 form, such as half a surrogate pair."""
     return text[:CHARS_SHOWN].encode("utf-8", "replace").decode("utf-8")
 
 
@@ -76,12 +76,13 @@ class Where:
 
     @classmethod
     def of(cls, rows: Sequence[object] = (), **members: Any) -> Self:
-        """From columns of any length. Members are those of the class."""
+        """A `Where` of columns of any length, of which it keeps the first entries. ``members`` are fields of the
+        class."""
         found: dict[str, Any] = {"rows": rows} | members
         return cls(**{name: _shown_of(name, value) for name, value in found.items()})
 
     def members(self) -> dict[str, Any]:
-        """Those that say something."""
+        """The fields that are not empty, by name."""
         told = {part.name: getattr(self, part.name) for part in fields(self)}
         return {name: value for name, value in told.items() if value is not None and value != []}
 

@@ -25,16 +25,17 @@ class Footprint:
         return Footprint(self.host - other.host, self.device - other.device)
 
     def within(self, budget: "Footprint") -> bool:
+        """Whether neither kind of memory exceeds the budget."""
         return self.host <= budget.host and self.device <= budget.device
 
 
 Room = Callable[[Footprint], None]
-"""Engines ask it before they allocate; less than nothing is given back. Raises `OutOfMemory` if there is no room for so
-much more."""
+"""Engines call it before they allocate this much, and with a negative footprint after they have freed memory. It raises
+`OutOfMemory` if there is no room."""
 
 
 def unlimited(needed: Footprint) -> None:
-    """Room for everything."""
+    """A `Room` that refuses nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ class IncrementalEngine(Engine, Generic[State]):
 
     @contextmanager
     def _giving_back(self) -> Iterator[None]:
-        """A solve that is given up gives its working memory back: the one in its place asks for it again."""
+        """Give the working memory of a solve back if it is given up: the solve that follows asks for it again."""
         try:
             yield
         except TooSlow:
@@ -143,10 +143,11 @@ class IncrementalEngine(Engine, Generic[State]):
 
     @abstractmethod
     def _forget_changes(self, state: State) -> None:
-        """The state is optimal: nothing of it is broken any more."""
+        """Note that the state is optimal, and that no changed edge has a broken end."""
 
     def _update_infinite(self, rows: EdgeArray, capacity: UnitArray) -> None:
-        """An edge becomes or ceases to be infinite: the free vertices may change, so every state goes cold."""
+        """Update edges of which some become or cease to be infinite. Every state has to be solved from zero afterwards,
+        because its free vertices may be others."""
         network = self.network
         old = network.capacity[rows].copy()
         network.set_capacity(rows, capacity)

@@ -32,6 +32,7 @@ class Matching:
 
     @property
     def size(self) -> int:
+        """The number of matched edges."""
         return len(self.edges)
 
     def failures(self, left: VertexArray, right: VertexArray, closed: BoolArray | None = None) -> list[str]:

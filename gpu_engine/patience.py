@@ -4,28 +4,32 @@ from dataclasses import dataclass, field
 from typing import Final
 
 MANY_BROKEN: Final = 100
+"""Fewer broken ends than this count as few, unless an engine says otherwise (`Patience.least`)."""
 SPARSE_DEGREE: Final = 16
+"""A network with fewer arcs than this for each vertex counts as sparse."""
 WEIGHT: Final = 0.25
-"""Of the latest repair in the mean of those of its size."""
+"""The weight of the latest repair in the moving mean of the repairs of its size."""
 
 WORSE: Final = 1.1
-"""Repairs are not tried while their mean is above this share of a cold solve's time."""
+"""Repairs of a size are not tried while their mean time is above this multiple of a cold solve's time."""
 
 TRIFLE_MS: Final = 1.0
-"""Few broken ends are repaired though their mean is so much above a cold solve's time: other work makes as much."""
+"""Few broken ends are repaired even if the mean time is above that of a cold solve by less than this: other work on the
+machine delays a solve by as much."""
 
 MUCH_WORSE: Final = 1.5
+"""A mean time above this multiple of a cold solve's time is tried again after `RETRY_LATE` refusals, else after
+`RETRY_SOON`."""
 RETRY_SOON: Final = 4
 RETRY_LATE: Final = 32
-"""One repair of so many is tried all the same: RETRY_SOON while the mean is below MUCH_WORSE."""
 
 
 @dataclass(slots=True)
 class Patience:
     """The times of one flow state's solves: of cold ones, and of repairs by the size of what was to be repaired.
 
-    The size is the number of broken ends (`gpu_engine.incremental`), in powers of two. Repairs of one size differ by
-    a factor of five and more, so that a mean decides and not the last one.
+    The size is the number of broken ends (`gpu_engine.incremental`), in powers of two. A mean decides and not the last
+    repair, because repairs of one size differ by a factor of five and more.
     """
 
     least: int = MANY_BROKEN
@@ -33,18 +37,20 @@ class Patience:
     slow_from: int = 1 << 62
     """Broken ends from which on a repair that nobody has tried yet is expected to be slower than a cold solve."""
     cold_ms: float = float("inf")
-    """How long the last cold solve took."""
+    """The time of the last cold solve, in ms."""
     _means: dict[int, float] = field(default_factory=dict)
     """Bits of the number of broken ends -> mean time of repairs in ms."""
     _refused: int = 0
 
     def start_with(self, n_vertices: int, n_arcs: int) -> None:
-        """A first guess: excess travels far in sparse networks, so many small repairs cost more than one cold solve."""
+        """Set a first guess from the counts: many small repairs cost more than one cold solve in sparse networks, where
+        excess travels far."""
         if n_arcs < SPARSE_DEGREE * n_vertices:
             self.slow_from = max(self.least, n_vertices // 200)
 
     def allows(self, n_broken: int) -> bool:
-        """False if a cold solve should be made; now and then a repair is tried all the same."""
+        """Whether a state with so many broken ends should be repaired, and not be solved from zero. Now and then a
+        repair is allowed that is expected to be slower."""
         expected_ms = self._expected_ms(n_broken)
         if n_broken < self.least:
             is_new = n_broken.bit_length() not in self._means

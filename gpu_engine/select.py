@@ -28,15 +28,16 @@ Choice: TypeAlias = str
 KINDS: Final = ("auto", "cpu", "cuda", PEERS)
 
 TRIAL_FROM_ARCS: Final = 50_000
-"""Below this a solve is over on the CPU before a device has been told of it."""
+"""In smaller networks a solve on the CPU takes less time than a launch on a device."""
 
 BUILT_ON_DEVICE_FROM_EDGES: Final = 1_000_000
 
 PARTITIONED_ON_DEVICE_FROM_ARCS: Final = 200_000
-"""The host follows smaller graphs in the time that a device takes to be told."""
+"""In smaller graphs the host brings a partition up to date in less time than a launch on a device takes."""
 
 LONGEST_PARTITIONED_ROW: Final = 1 << 16
-"""Eight threads of a device visit a row, which takes them milliseconds if it is longer."""
+"""The longest row of a graph that is partitioned on a device. Eight threads visit a row, and a longer one takes them
+milliseconds."""
 
 
 def load_network(edges: EdgeList, choice: Choice = "auto") -> Network:

@@ -35,16 +35,17 @@ WATCH_S: Final = 0.002
 """How often a trial looks for a cancel."""
 
 GRACE_S: Final = 0.01
-"""An engine that takes longer than twice the other's first time, and so much, has lost."""
+"""The slower engine is given as much time again as the faster one took, and at least this; then it has lost."""
 
 SHORT_S: Final = 0.05
+"""A race that took less than this is short."""
 ROUNDS: Final = 3
-"""Solves of each engine alone after a close race, if it was short; else one."""
+"""After a close race each engine solves alone this many times if the race was short, else once."""
 
 MUCH_LONGER: Final = 4.0
 AT_LEAST_MS: Final = 50.0
-"""Engines are tried again once a solve from zero takes so many times as long as the one that decided, and so much. A
-solve that is cancelled later than that counts as well: it would have taken longer."""
+"""Both engines are tried again once a solve from zero takes longer than `MUCH_LONGER` times the solve that decided the
+race, and longer than `AT_LEAST_MS`. A solve that is cancelled after that time counts too."""
 
 
 @dataclass(eq=False, slots=True)

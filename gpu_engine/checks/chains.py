@@ -16,7 +16,8 @@ from gpu_engine.types import BoolArray, UnitArray, VertexArray
 
 
 def closed_alike(network: Network, terminals: Terminals) -> UnitArray:
-    """int64[m]: equal for edges of which closing one, or several, is the same; -1 where it changes nothing. O(m)."""
+    """int64[m]: a number for each edge. The closure of any edges with one number has the same effect as the closure of
+    all of them, and the closure of an edge with the number -1 has none. O(m)."""
     is_terminal = np.zeros(network.n_vertices, np.bool_)
     is_terminal[terminals.sources] = is_terminal[terminals.sinks] = True
     return chains(*network.edge_ends(np.arange(network.n_edges)), network.capacity, is_terminal)
@@ -24,9 +25,10 @@ def closed_alike(network: Network, terminals: Terminals) -> UnitArray:
 
 @njit(cache=True, nogil=True)
 def chains(tail: VertexArray, head: VertexArray, capacity: UnitArray, is_terminal: BoolArray) -> UnitArray:
+    """`closed_alike` on columns: ``tail``, ``head`` int32[m], ``capacity`` int64[m], ``is_terminal`` bool[n]."""
     n, m = len(is_terminal), len(tail)
     is_open = (capacity > 0) & (tail != head)
-    degree, edges = np.zeros(n, np.int64), np.zeros(n, np.int64)  # how many are open, and the exclusive or of them
+    degree, edges = np.zeros(n, np.int64), np.zeros(n, np.int64)  # of open edges: their number, their exclusive or
     for e in range(m):
         if is_open[e]:
             for v in (tail[e], head[e]):

@@ -28,16 +28,17 @@ class CostProof:
     """The outcome of every check."""
 
     failures: tuple[str, ...]
-    """One line a kind; () for a flow that costs least."""
+    """One line for each kind of fault; () for a flow that costs least."""
     cost: int
-    """Of the flow, in units of amount times units of cost; exact."""
+    """The exact cost of the flow, in units of amount times units of cost."""
     dual_bound: int
-    """No flow of the value costs less; equal to the cost when proven."""
+    """No flow of the same value costs less than this. It equals the cost when that is proven to be least."""
     terminals: FlowProof
     """The proof that it is a flow, with what it takes from sources and brings to sinks."""
 
     @property
     def valid(self) -> bool:
+        """Whether the flow is proven to cost least."""
         return not self.failures
 
 

@@ -153,7 +153,7 @@ def count_unproven(n: int, flows: UnitArray, tail: VertexArray, head: VertexArra
 
 @njit(cache=True, nogil=True)
 def find(leader: UnitArray, v: int) -> int:
-    """Who stands for v, by halving the way."""
+    """The representative of v in union-find; halves the path to it."""
     while leader[v] != v:
         leader[v] = leader[leader[v]]
         v = leader[v]

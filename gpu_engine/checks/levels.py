@@ -14,23 +14,25 @@ from gpu_engine.types import INFINITE, BoolArray, EdgeArray, UnitArray, VertexAr
 
 
 class Paid(NamedTuple):
-    """What cuts pay: int64 each, the finite part, and for how much without limit."""
+    """The capacities of some cuts: the sum of the finite ones, and the number of unlimited ones, int64[count] each."""
 
     finite: UnitArray
     limitless: UnitArray
 
     @classmethod
     def nothing(cls, count: int) -> Self:
+        """``count`` cuts that pay nothing."""
         return cls(np.zeros(count, np.int64), np.zeros(count, np.int64))
 
     def add(self, places: UnitArray, amounts: UnitArray, sign: int = 1) -> None:
+        """Add (``sign`` 1) the amounts to the cuts at these places, or subtract them (-1). int64[k] each."""
         limitless = amounts == INFINITE
         np.add.at(self.finite, places[~limitless], sign * amounts[~limitless])
         np.add.at(self.limitless, places[limitless], sign)
 
 
 def paid_by_levels(network: Network, terminals: Terminals, level: VertexArray) -> Paid:
-    """What the cut with all vertices up to level k on the source side pays, for each k. O(n + m)."""
+    """For each level k the capacity of the cut whose source side is all vertices up to level k. O(n + m)."""
     count = int(level.max(initial=0)) + 1
     rows = np.arange(network.n_edges)
     tail, head = (level[end].astype(np.int64) for end in network.edge_ends(rows))

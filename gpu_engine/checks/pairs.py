@@ -39,6 +39,7 @@ class Ledger(NamedTuple):
 
 
 def ledger(n_vertices: int, n_arcs: int) -> Ledger:
+    """A ledger for networks of at most this size."""
     return Ledger(np.zeros(n_arcs, np.bool_), np.zeros(n_vertices, np.int64), np.zeros(n_vertices, np.bool_))
 
 

@@ -1,4 +1,4 @@
-"""Is a partition what it says? Counted anew from the edges, knowing nothing of what made it."""
+"""Proof of a partition: its cut and the weights of its parts are counted anew from the edges."""
 
 from dataclasses import dataclass
 
@@ -12,20 +12,21 @@ from gpu_engine.types import ArcArray, BoolArray, UnitArray, VertexArray
 
 @dataclass(frozen=True, slots=True)
 class PartitionProof:
-    """What was counted."""
+    """The cut and the weights of a partition as they were counted, and how they differ from what was claimed."""
 
     cut: int
     """The weight of the edges between parts."""
     part_weight: UnitArray
-    """int64[k]."""
+    """int64[k]: the weight of the vertices of each part."""
     n_cut: int
-    """How many edges that is."""
+    """The number of edges between parts."""
     n_of_part: UnitArray
-    """int64[k]: how many vertices each part has."""
+    """int64[k]: the number of vertices of each part."""
     failures: tuple[str, ...]
 
     @property
     def valid(self) -> bool:
+        """Whether all counts are as claimed."""
         return not self.failures
 
 

@@ -35,12 +35,15 @@ class Line(Protocol):
     """What a cut costs at each factor."""
 
     @property
-    def constant(self) -> int: ...
+    def constant(self) -> int:
+        """The cost at factor 0, in units."""
 
     @property
-    def rate(self) -> int: ...
+    def rate(self) -> int:
+        """By how many units the cost rises with the factor."""
 
-    def at(self, factor: Fraction) -> Fraction: ...
+    def at(self, factor: Fraction) -> Fraction:
+        """The cost at this factor, in units."""
 
 
 class End(NamedTuple):
@@ -67,14 +70,14 @@ class Rows(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """What vertices are drawn together to."""
+    """A network, and the smaller one in which some of its vertices are drawn together."""
 
     label: VertexArray
-    """int32[n]: the vertex of the network made that each one is."""
+    """int32[n]: the vertex of the smaller network that each vertex becomes."""
     into: ArcArray
-    """int32[arcs]: the arc of the network made that each one is part of, -1 for none."""
+    """int32[arcs]: the arc of the smaller network that each arc becomes a part of, -1 for none."""
     rows: Rows
-    """The network made."""
+    """The smaller network."""
 
 
 def together_failures(rows: Rows, first: End, last: End, way: Way, drawn: Drawn) -> list[str]:

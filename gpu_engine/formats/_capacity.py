@@ -25,25 +25,28 @@ from gpu_engine.types import INFINITE, MAX_DECIMALS, MAX_TOTAL, BoolArray, UnitA
 
 INFINITE_TEXT = "inf"
 WIDEST = 38
-"""Digits of an Arrow decimal128."""
+"""The number of digits of an Arrow decimal128."""
 FINEST = 19
-"""Decimals that text to be rounded is read with, beside as many digits before the point."""
+"""The number of decimals with which Arrow reads text that is to be rounded. As many digits may stand before the
+point."""
 SHORT = r"^\+?[0-9]{1,18}(\.[0-9]{0,19})?$"
-"""A number that has no more."""
+"""Numbers that Arrow reads exactly with `FINEST` decimals."""
 SLICE_ROWS = 1 << 16
+"""How many rows become Python objects at a time."""
 STEP_DIGITS = 9
-"""Arrow divides by so many digits at a time, which 32 bits hold."""
+"""The most digits that Arrow is asked to divide by at a time: a power of ten with this many zeros fits 32 bits."""
 LOW = (1 << 64) - 1
+"""The mask of the lower 64 bits."""
 EXACT = Context(prec=WIDEST)
-"""Far more digits than an amount that was not refused has, its trailing zeros aside."""
+"""A context with far more digits than any amount that is accepted has, apart from trailing zeros."""
 
 Halves = tuple[NDArray[np.uint64] | np.uint64, NDArray[np.uint64] | np.uint64]
-"""The lower and the upper 64 bits."""
+"""128-bit integers as their lower and their upper 64 bits."""
 
 POINT: Final = "; the decimals stand behind a point, and nothing between thousands"
-"""What to do with a decimal comma."""
+"""The end of a refusal of a decimal comma."""
 BEYOND: Final = f"is too large: the limit is {MAX_TOTAL} units"
-"""What is wrong with an amount that is too large."""
+"""The refusal of an amount that is too large."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,8 +65,10 @@ def _stated(text: Bytes, lines: Lines, letter: Bytes) -> tuple[str, int, int]:
 
 
 def fields_of(text: Bytes, lines: Lines, k: int) -> list[str]:
+    """The blank-separated fields of line k."""
     return text[lines.start[k] : lines.stop[k]].tobytes().decode().split()
 
 
 def is_count(field: str) -> bool:
+    """Whether a field is a whole number that fits int64."""
     return field.isdigit() and len(field) <= 18

@@ -1,4 +1,4 @@
-"""What a body seems to be that is not what its media type says: the usual mistake is a wrong Content-Type."""
+"""What a body seems to be if it is not what its media type says. The usual mistake is a wrong Content-Type."""
 
 from typing import Final
 
@@ -17,9 +17,9 @@ BEGINNINGS: Final = (
 )
 WORKBOOK: Final = "a workbook (.xlsx, .ods): save its sheet as CSV in UTF-8"
 PARTS: Final = (b"[Content_Types].xml", b"_rels/", b"docProps/", b"xl/", b"mimetype")
-"""What the first file in a workbook is called, which is a zip archive as an npz is."""
+"""How the name of the first file in a workbook begins. A workbook is a zip archive, as an npz file is."""
 NAME_AT: Final = 30
-"""Where that name stands."""
+"""The byte of a zip archive at which the name of the first file begins."""
 
 
 def seems_to_be(data: bytes | memoryview, expected: str) -> str:

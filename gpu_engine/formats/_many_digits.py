@@ -22,9 +22,9 @@ SMALLEST: Final = 2.0**-1000
 """What is smaller has an error of its own, which is far smaller than this."""
 SLICE_ROWS: Final = 1 << 16
 CONTEXT: Final = Context(prec=400)
-"""Digits enough for any float below `EXACT_FLOAT`."""
+"""A context with enough digits for any float below `EXACT_FLOAT`."""
 TRIES: Final = 16
-"""Floats whose digits are looked at one by one, before all that may have changed most are."""
+"""How many floats are compared digit by digit before all that may have changed most are."""
 
 Floats = NDArray[np.float64]
 

@@ -19,13 +19,14 @@ MEANT: Final[Mapping[str, str]] = {
     **dict.fromkeys(("target", "dst", "destination"), "sink"),
     "src": "source",
 }
-"""Names of others."""
+"""Names that other tools use, and the key that is meant."""
 NEAR: Final = 0.85
-"""More than `source_file` has in common with `source`: whatever a writer adds for itself stays unread."""
+"""Keys that are at least this similar to a known one are refused as misspelt. The bound is above the similarity of
+`source_file` and `source`, so that keys which a writer adds for itself are passed over."""
 MAX_KEYS: Final = 64
-"""Keys that are looked at, of as many as a stranger likes."""
+"""How many keys are looked at, since a caller may send any number."""
 ELSEWHERE: Final = ("rounding", "on_missing", "solve", "dry_run")
-"""What a request says in its query or in a body of JSON, and a stream cannot."""
+"""Options that belong into the query or into a body of JSON, and are refused as keys of a stream."""
 
 
 class Metadata:
@@ -35,8 +36,8 @@ class Metadata:
         self._pairs = pairs
 
     def refuse_misspelt(self, known: Sequence[str] = KNOWN) -> None:
-        """Raise `InvalidNetwork` for a key that is almost one of the ``known``, or what others call it: amounts
-        would be read in other units than was said, say."""
+        """Raise `InvalidNetwork` for a key that is almost one of the ``known``, or another tool's name of one. If it
+        were passed over, amounts could be read in other units than the caller meant."""
         for key in islice(self._pairs, MAX_KEYS):
             name = key[:MAX_CHARS].decode("utf-8", "replace")
             if name in known:
@@ -57,8 +58,8 @@ class Metadata:
             raise InvalidNetwork(f"schema metadata {name} is not read here: did you mean {meant!r}?")
 
     def refuse_unlike(self, first: "Metadata") -> None:
-        """Raise `InvalidNetwork` for what a second stream says of the network and its first does not: it would not be
-        heeded, and capacities of vertices be read in other units than was said, say."""
+        """Raise `InvalidNetwork` for a known key of the second stream that the first stream lacks or has with another
+        value. If it were passed over, capacities of vertices could be read in other units than the caller meant."""
         self.refuse_misspelt()
         for name in KNOWN:
             own = self._pairs.get(name.encode())
@@ -76,7 +77,7 @@ class Metadata:
         return int(text)
 
     def rounded(self, name: str) -> Rounded:
-        """What `pack` was told; nothing if it was told of none."""
+        """The `Rounded` of the network that `pack` was given; no rounding if the key is absent."""
         rows, _, largest = self._pairs.get(name.encode(), b"0 0").decode().partition(" ")
         return Rounded(int(rows), Decimal(largest))
 

@@ -50,6 +50,7 @@ def _texts(column: pa.LargeStringArray) -> Texts:
 
 
 def as_list(names: Names) -> list[Any]:
+    """The names as Python integers or strings. O(n)."""
     return names.tolist() if isinstance(names, np.ndarray) else list(names)
 
 

@@ -46,9 +46,9 @@ OPTIONAL = (
 )
 AS_COLUMNS: Final = 'a graph is sent as columns, as in {"tail": [0, 1], "head": [1, 2], "capacity": [3, 4]}'
 ALMOST: Final = frozenset({"tails", "heads", "capacities", "from", "to"})
-"""Whoever has these has columns, and only calls them otherwise."""
+"""Other names of the columns. A body with one of these has columns, so its refusal suggests the right name only."""
 MAX_MEMBERS: Final = 64
-"""Of one object, among which the one that is there twice is looked for."""
+"""If an object with more members has one of them twice, the refusal does not name it."""
 
 
 class Number(str):

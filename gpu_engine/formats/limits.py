@@ -12,7 +12,7 @@ Source: TypeAlias = bytes | bytearray | memoryview | str | os.PathLike[str] | Bi
 """The content itself, the path of a file (text or `Path`), or a file open for reading bytes."""
 
 FREE_BYTES: Final = 8 << 20
-"""Compressed data may stand for so much, however small it is."""
+"""Compressed data may decompress to this many bytes, however small it is."""
 
 
 @dataclass(frozen=True, slots=True)

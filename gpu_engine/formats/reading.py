@@ -24,24 +24,24 @@ from gpu_engine.formats.npz import read_types
 from gpu_engine.types import BoolArray
 
 BLOCK_BYTES: Final = 1 << 20
-"""Looked at together, so that counting takes no memory itself."""
+"""How many bytes of a text are counted at a time, so that the counting itself takes little memory."""
 
 NUMBER_BYTES: Final = 22
-"""For each number of a binary column."""
+"""Bytes for each number of a binary column."""
 FLOAT_BYTES: Final = 70
-"""More if it is a float: the decimals it stands for are looked for, and it may be rounded."""
+"""More bytes for each float: the search for the decimals that it stands for, and its rounding, take memory."""
 NAME_BYTES: Final = 130
-"""For each name, beside `NAME_COPIES` of its text."""
+"""Bytes for each name, beside `NAME_COPIES` copies of its text."""
 NAME_COPIES: Final = 4
 COST_BYTES: Final = 100
-"""For each cost in a text, which is read as a decimal of its own."""
+"""Bytes for each cost in a text, which is read as a decimal."""
 
 OF_COSTS: Final = re.compile(rb"\A(?:(?:c[^\n]*|[ \t\r]*)\n)*+p[ \t]+min")
 """The beginning of a DIMACS problem with costs."""
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Marks: TypeAlias = Callable[[Bytes, Bytes], BoolArray]
-"""Where something of interest is, by each byte and the one before it."""
+"""Whether each byte, with the byte before it, is to be counted: bool[bytes] from two uint8[bytes]."""
 
 
 def reading_bytes(data: bytes | memoryview, media_type: str, limits: Limits) -> int:

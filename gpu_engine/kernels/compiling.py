@@ -12,16 +12,16 @@ from gpu_engine.kernels.cache import n_kernels
 
 @dataclass(frozen=True, slots=True)
 class Compiling:
-    """How far it is."""
+    """How far the compiling of the kernels is."""
 
     kernel: str
-    """The one that is begun, by its module and name."""
+    """The module and the name of the kernel that is being compiled."""
     done: int
-    """Kernels that were begun. Those that were read from the cache are not among them."""
+    """How many kernels have been begun. Kernels that were read from the cache do not count."""
     of: int
-    """All kernels that there are."""
+    """The number of all kernels."""
     seconds: float
-    """Since the start."""
+    """The time since the start, in seconds."""
 
 
 class _Listener(event.Listener):
@@ -41,7 +41,7 @@ class _Listener(event.Listener):
             self._tell(Compiling(kernel, len(self._known), self._of, time.perf_counter() - self._began))
 
     def on_end(self, event: event.Event) -> None:
-        """Nothing to tell: another one begins, or the caller goes on."""
+        """Numba calls this at the end of each kernel, about which nothing is reported."""
 
 
 @contextmanager

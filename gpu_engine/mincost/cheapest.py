@@ -15,15 +15,17 @@ from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE, UnitArray
 
 BUILD_BYTES = 60
-"""For each arc: the columns of the problem, and what is made of them on the way to the solver and to potentials."""
+"""Bytes for each arc: the columns of the problem, and the arrays that the solver and the potentials are made from."""
 
 SEARCHES = 24
-"""Searches of the whole network that are tried before the solver is asked, which takes as long as hundreds."""
+"""How many searches of the whole network are tried before OR-tools is asked, which takes as long as hundreds of
+them."""
 FEW_UNITS = 200
-"""So few units, of as much as divides all capacities, are always sent without it: each needs one search at most, and a
-walk through what that has found."""
+"""A flow of at most this many units, each as large as the greatest common divisor of all capacities, is always sent
+without OR-tools: each unit needs one search at most."""
 FEW_STEPS = 4_000_000
-"""So many arcs are always looked at, at least: a tenth of a second, less than the start of the solver's process."""
+"""The searches may look at this many arcs in any case. That takes a tenth of a second, less than the start of the
+process in which OR-tools runs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,10 @@ FARTHEST: Final = 1 << 31
 ARC_BYTES: Final = 120
 
 ROUNDS: Final = 16
-"""Beyond what is tried anyway, searches come in rounds of this part of the edges from where flow comes from to where it
-goes to: in long networks the solver looks at each arc about as often as there are those."""
+"""After the first searches, others are made in rounds. A round has one search for this many edges of the shortest way
+between the terminals, because OR-tools looks at each arc about once for each edge of that way in long networks."""
 MOST_ROUNDS: Final = 12
-"""Rounds go on only while the pace of the last one would end within so many in all."""
+"""Another round is made only if the flow would be complete within this many rounds at the pace of the last one."""
 
 
 class Sent(NamedTuple):

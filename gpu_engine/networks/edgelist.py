@@ -62,4 +62,5 @@ class EdgeList:
 
     @property
     def n_edges(self) -> int:
+        """The number of edges, closed ones included."""
         return len(self.tail)

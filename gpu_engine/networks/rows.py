@@ -26,10 +26,10 @@ LOOP: Final = -2
 """In place of a new arc: the edge has none because it is a self-loop."""
 
 MOST_PENDING: Final = 16
-"""Rows are merged before they grow again once this share of their arcs is pending: else each insertion would look
-through ever more of them."""
+"""Rows are merged before the next insertion if more than one in this many of their arcs is pending, because each
+insertion looks through all pending arcs."""
 FEW: Final = 4096
-"""So many pending arcs are never too many."""
+"""Rows with at most this many pending arcs are not merged for that reason."""
 
 
 @dataclass(frozen=True, slots=True)

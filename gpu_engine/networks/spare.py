@@ -1,4 +1,4 @@
-"""Room behind a column, so that it grows without being copied each time."""
+"""Room behind a column that networks share, so that it grows without being copied each time."""
 
 from typing import Final
 
@@ -7,12 +7,12 @@ import numpy as np
 from gpu_engine.types import UnitArray
 
 SHARE: Final = 16
-"""A column that is copied because it grows gets this part of its length as room behind it."""
+"""A column that has to be copied gets room behind it for one in this many of its items."""
 
 
 class Spare:
-    """The room behind one int64 column. A column and the longer one that it becomes share their items: once one of the
-    two is written to, the other is of no use. Each part of the room is given out once."""
+    """The room behind one int64 column. A column and the longer one made of it share their items: after one of them was
+    written to, the other must not be used. Each part of the room is given out once, to the first caller."""
 
     def __init__(self) -> None:
         self._buffer: UnitArray = np.empty(0, np.int64)
@@ -24,8 +24,8 @@ class Spare:
         return self._buffer.nbytes - 8 * self._used
 
     def with_zeros(self, column: UnitArray, more: int) -> UnitArray:
-        """The column with so many zeros behind it: a longer view if the room behind it is free, else a copy. O(k), or
-        O(m)."""
+        """The column with ``more`` zeros behind it: a longer view if the room behind it is free, else a copy. O(more),
+        or O(m) for a copy."""
         length = len(column) + more
         if column.base is not self._buffer or self._used != len(column) or length > len(self._buffer):
             self._buffer = np.empty(length + length // SHARE, np.int64)

@@ -8,7 +8,7 @@ from gpu_engine.networks.rounding import OF_DECIMAL, Rounding, more_decimals
 from gpu_engine.types import INFINITE, MAX_TOTAL
 
 MAX_LITERAL = 170
-"""Longest literal read, in characters: 128 of a body, whose exponent may be written out as 40 zeros."""
+"""The longest literal that is read, in characters: 128 of a body, and 40 zeros for an exponent that is written out."""
 
 WIDE = Context(prec=200, traps=[Inexact, InvalidOperation])
 """200 digits hold any amount below 10**19 units added to any literal, or times it."""
@@ -17,7 +17,7 @@ SHOWN = 40
 """Characters of a literal that a refusal quotes."""
 
 TOLD = Decimal("1e-20")
-"""What is smaller is not quoted: the literal may have been a smaller one."""
+"""Smaller numbers are not quoted in refusals, because bodies replace very small literals by another very small one."""
 
 
 def read_decimal(literal: str, row: object = None) -> Decimal:

@@ -20,11 +20,12 @@ NO_LIMIT: Final = -2
 """No cut of the pair is finite."""
 
 MOST: Final = 16.0
+"""The first search may scan this many sizes of the network (n + arcs). The limit is halved after a search that has
+reached it, and doubled after any other, between `LEAST` and `MOST`."""
 LEAST: Final = 0.5
-"""A search may scan so many sizes (n + arcs); half as many after one that was in vain, twice as many after another."""
 
 LAST_EPOCH: Final = 1 << 30
-"""Marks are cleared when their numbers come to this."""
+"""Marks are cleared once the numbers of searches reach this."""
 
 
 class Whole(NamedTuple):

@@ -16,8 +16,9 @@ from typing import Final
 
 PROBES_A_SEGMENT: Final = 4
 PROBES_BESIDE: Final = 200
-"""More answers than so many for each segment that is asked for, and so many beside, end the search. Two find a segment,
-but for the first the end of a range draws near by Newton's method, in steps by the logarithm of the amounts."""
+"""The search ends after `PROBES_A_SEGMENT` solves for each segment that was asked for, and `PROBES_BESIDE` more. Two
+solves find a segment in the mean. The first segment takes more, as Newton's method needs a number of steps that grows
+with the logarithm of the amounts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +48,15 @@ class Curve:
     factors: tuple[Fraction, ...]
     lines: tuple[Line, ...]
     complete: bool
-    """False: the last segment ends before the range that was asked for does."""
+    """False if the last segment ends before the end of the range that was asked for."""
     probes: int
-    """How often the value was asked for."""
+    """How many factors were solved."""
 
 
 Probe = Callable[[Fraction], Point]
+"""Solves at one factor."""
 Told = Callable[[int, float], None]
-"""Segments so far, and the part of the range that they cover."""
+"""Is called with the number of segments so far and the share of the range that they cover."""
 
 
 def curve(probe: Probe, first: Fraction, last: Fraction, limit: int, tell: Told = lambda _, __: None) -> Curve:
@@ -90,8 +92,8 @@ def curve(probe: Probe, first: Fraction, last: Fraction, limit: int, tell: Told 
 
 
 def _between(probe: Probe, at: Point, to: Point) -> Point:
-    """What is found where the lines of two points meet. They differ, and each is above the other's value there, so they
-    meet between them."""
+    """The point where the lines of two points intersect. They do so between the points, because each line is above the
+    value of the other point."""
     factor = Fraction(to.line.constant - at.line.constant, at.line.rate - to.line.rate)
     found = probe(factor)
     return Point(factor, found.value, at.line) if found.value == at.line.at(factor) else found

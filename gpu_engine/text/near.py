@@ -1,4 +1,4 @@
-"""What somebody who wrote a name that is not known probably meant. Bounded, since strangers choose both sides."""
+"""The known name that the author of an unknown name probably meant. The work is bounded, as callers choose both."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
@@ -8,11 +8,11 @@ from typing import Final
 MAX_CHARS: Final = 40
 """Longer names are not compared: the time grows with the product of their lengths."""
 MAX_CANDIDATES: Final = 500
-"""Of which some characters are counted ..."""
+"""How many known names are looked at; the quick bounds of `difflib` choose among them."""
 MAX_COMPARED: Final = 32
-"""... and of which so many, the likeliest, are compared in full."""
+"""How many known names, the likeliest, are compared in full."""
 CUTOFF: Final = 0.6
-"""As `difflib.get_close_matches` has it."""
+"""The least similarity of a name that is suggested, as in `difflib.get_close_matches`."""
 
 SYNONYMS: Final[Mapping[str, Sequence[str]]] = {
     "from": ("tail", "source"),
@@ -53,11 +53,11 @@ SYNONYMS: Final[Mapping[str, Sequence[str]]] = {
     "page": ("offset", "after"),
     "cursor": ("after",),
 }
-"""What other tools call it. Of several, the first one that is known here is told."""
+"""Names that other tools use, each with the names that may be meant. The first of these that is known is suggested."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is probably meant, if any is; it is another than `name`. Of the first known ones."""
+    """The known name, other than `name`, that is probably meant, if any is. Looks at `MAX_CANDIDATES` names at most."""
     if not 0 < len(name) <= MAX_CHARS:
         return None
     candidates = [other for other in islice(known, MAX_CANDIDATES) if 0 < len(other) <= MAX_CHARS and other != name]
@@ -85,5 +85,5 @@ def did_you_mean(name: object, known: Iterable[str], otherwise: str = "") -> str
 
 
 def _plain(name: str) -> str:
-    """Without what people write differently."""
+    """The name in lower case, with underscores for hyphens and blanks."""
     return name.lower().replace("-", "_").replace(" ", "_")
