@@ -24,10 +24,11 @@ from service.protocol import (
 )
 
 MAX_RANGES: Final = 32
-"""The first ones are looked at; there are not that many forms."""
+"""How many media ranges of a header are looked at. There are fewer forms than this."""
 
 VARY: Final = {"Vary": "Accept"}
-"""Of an answer that has other forms: a cache must not give one caller the form of another."""
+"""The header `Vary` of an answer that exists in other forms, so that a cache does not give one caller the form of
+another."""
 
 OF_ROWS: Final[Mapping[str, tuple[bool, Encoding]]] = MappingProxyType(
     {
@@ -111,7 +112,7 @@ def _ranges(headers: Headers) -> dict[str, float]:
 
 
 def _quality(parameters: Sequence[str]) -> float:
-    """1 unless it is said; 0 for what is no quality."""
+    """The quality that the parameters give: 1 without one, 0 for a malformed one."""
     for name, value in map(_parameter, parameters):
         if name == "q":
             return float(value) if QUALITY.fullmatch(value) else 0.0

@@ -24,7 +24,7 @@ from service.models.graphs import is_graph_name
 GRAPHS: Final = "/v1/graphs/"
 ONE_GRAPH: Final = f"{GRAPHS}{{name}}"
 GIVEN: Final = frozenset({"name", "request", "backend", "caller"})
-"""Parameters of a route that are at hand without the framework. All others must have a default."""
+"""Parameters of a route that are known without the framework. All others must have a default."""
 
 Endpoint: TypeAlias = Callable[..., Awaitable[Response]]
 Handler: TypeAlias = Callable[[Request, Exception], Awaitable[Response]]

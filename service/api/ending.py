@@ -1,4 +1,4 @@
-"""That an API process is about to end. What would last is told, so that it is over before it is cut off."""
+"""The end of an API process: work that would last is told beforehand, so that it ends by itself."""
 
 from collections.abc import Callable
 from typing import Final
@@ -7,11 +7,12 @@ GRACE_S: Final = 10
 """How long open requests may finish after SIGTERM."""
 
 HURRY_S: Final = 5.0
-"""After so long who waits for a command is answered that it goes on as a job, which any API process tells of."""
+"""A caller who still waits for a command after this time is told that it goes on as a job, which every API process can
+show."""
 
 
 class Ending:
-    """Told once, by the server of the process."""
+    """Whether the process is about to end. The server of the process sets it, once."""
 
     def __init__(self) -> None:
         self._is_near = False
@@ -23,7 +24,7 @@ class Ending:
         return self._is_near
 
     def tell(self, what: Callable[[], None]) -> None:
-        """Call `what` once it is near."""
+        """Call `what` once the end is near."""
         self._told.append(what)
 
     def begin(self) -> None:

@@ -22,10 +22,11 @@ from service.store.hooks.record import Standing
 from service.telemetry.buckets import SECONDS
 
 KEPT_S = 1.0
-"""A scrape is given to all who ask within such a time: it costs tens of milliseconds of a core, however many ask."""
+"""All callers within this time get the same scrape, which costs tens of milliseconds of a core."""
 
 METHODS: Final = frozenset({"GET", "HEAD", "QUERY", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-"""Those that are counted by name. A route that is asked by another one refuses it, but knows its path."""
+"""Methods that are counted by name; others share one label. A route refuses other methods, but its path is known
+then."""
 
 OTHER: Final = "other"
 
@@ -33,7 +34,7 @@ log = structlog.get_logger("headrace.api")
 
 
 class Held(Protocol):
-    """What holds bytes and counts them."""
+    """A budget or a cache that counts the bytes it holds."""
 
     @property
     def used_bytes(self) -> int: ...
@@ -76,7 +77,7 @@ class Metrics:
     def observe(self, scope: Scope, status: int, elapsed_s: float) -> None:
         """Count one request by its route and status, and its duration."""
         route = getattr(scope.get("route"), "path", "none")
-        method = scope["method"] if scope["method"] in METHODS else OTHER  # they are the caller's to invent
+        method = scope["method"] if scope["method"] in METHODS else OTHER  # callers can invent any number of methods
         if route == "none":
             method = "none"
         self._requests.labels(method, route, str(status)).observe(elapsed_s)
@@ -149,7 +150,7 @@ def _redis(info: RedisInfo | None) -> Iterable[Metric]:
         return
     yield GaugeMetricFamily("headrace_redis_used_memory_bytes", "Memory of Redis.", info.used_memory_bytes)
     yield GaugeMetricFamily("headrace_redis_maxmemory_bytes", "Its limit; 0: none.", info.maxmemory_bytes)
-    durable = info.appendonly is not False  # one that does not tell is taken at its word
+    durable = info.appendonly is not False  # a server that hides its settings counts as one that has the file
     yield GaugeMetricFamily("headrace_redis_appendonly", "Whether Redis keeps an append-only file.", durable)
 
 
@@ -200,7 +201,8 @@ def _parsed(texts: Mapping[str, bytes]) -> dict[str, Sequence[Metric]]:
 
 
 def _merged(label: str, families: Mapping[str, Sequence[Metric]]) -> Iterable[Metric]:
-    """Each family once, with the samples of all who have it; the label says whose each one is."""
+    """Each metric family once, with the samples of all processes that have it; the label names the process of each
+    sample."""
     merged: dict[str, Metric] = {}
     for name, own in sorted(families.items()):
         for family in own:

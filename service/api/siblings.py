@@ -20,10 +20,10 @@ from service.api.metrics import Metrics
 
 KEPT_EVERY_S: Final = 2.0
 GONE_AFTER_S: Final = 60.0
-"""A process that has kept nothing for so long is not shown: the port is shared by fewer now."""
+"""A process whose file is older than this is not shown: fewer processes share the port now."""
 
 MOST_BYTES: Final = 16 << 20
-"""Of one file. Metrics are bounded: what is longer was not written by an API process."""
+"""The limit of one file. Metrics are bounded, so an API process has not written a longer one."""
 
 log = structlog.get_logger("headrace.api")
 
@@ -42,7 +42,7 @@ class Siblings:
             self._keeping = asyncio.create_task(self._keep_on(self._file))
 
     async def close(self) -> None:
-        """Write the figures no more."""
+        """Stop writing the figures."""
         if self._keeping is not None:
             self._keeping.cancel()
             with suppress(asyncio.CancelledError):

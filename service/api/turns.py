@@ -6,17 +6,14 @@ from collections.abc import Callable
 
 
 class Turns:
-    """One of those who wait goes on each time the event loop turns.
-
-    If all of them went on at once, a hundred would hold everybody up a hundred times as long as one. In one event
-    loop, so without locks.
-    """
+    """Lets one waiting task go on each time the event loop turns. If all of a hundred tasks went on at once, each other
+    task would wait for all of them. It is used in one event loop, so it has no locks."""
 
     def __init__(self) -> None:
         self._waiting: deque[Callable[[], None]] = deque()
         self._is_called = False
         self._is_taken = False
-        """Whether somebody has gone on since the loop turned last."""
+        """Whether a task has gone on since the loop turned last."""
 
     def wait(self, go_on: Callable[[], None]) -> None:
         """Call `go_on` when its turn comes."""

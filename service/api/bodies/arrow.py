@@ -31,29 +31,30 @@ from service.models.faults import ColumnFault
 B = TypeVar("B", bound=Batch)
 
 OLD_NAMES: Final = {"edge": "edges"}
-"""What the column of ids was once called."""
+"""Former names of the column of ids."""
 AMOUNT_COLUMNS: Final = ("set", "add", "scale")
 UNLIMITED: Final = "unlimited"
 
 MAX_WORDS_BYTES: Final = 64 << 20
-"""A dictionary's words are written out for the worker, each as often as it is used: so many bytes in all."""
+"""The limit of all words of a dictionary after they were written out for the worker, each as often as it is used."""
 
 FLOAT64_BITS: Final = 64
 INT_DIGITS: Final = 20
-"""Digits of the largest integer of 64 bits."""
+"""The number of digits of the largest integer of 64 bits."""
 
 ROW_BYTES: Final = 500
 TEXT_COPIES: Final = 6
-"""What reading a batch takes, as `gpu_engine.formats.reading` has it for graphs."""
+"""Bytes of memory for each row and for each byte of text while a batch is read; `gpu_engine.formats.reading` has the
+same for graphs."""
 
 
 @dataclass(frozen=True, slots=True)
 class PatchLimits:
-    """What one batch may have."""
+    """The limits of one batch."""
 
     max_rows: int
     max_bytes: int
-    """Decompressed, all columns together."""
+    """The limit of all columns together, decompressed."""
 
     @property
     def of_stream(self) -> Limits:

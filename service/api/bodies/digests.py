@@ -15,10 +15,10 @@ from service.errors import ServiceError
 
 DIGESTS: Final = ("Content-Digest", "Repr-Digest")
 OUTDATED: Final = ("Digest", "Content-MD5")
-"""What these said is said by `Content-Digest` since RFC 9530 and RFC 7231."""
+"""Headers that RFC 9530 and RFC 7231 have replaced by `Content-Digest`."""
 
 ALGORITHMS: Final = {"sha-256": "sha256", "sha-512": "sha512"}
-"""Those that RFC 9530 calls active. Others are not checked, as it allows where one of these is there too."""
+"""The algorithms that RFC 9530 calls active. Others are not checked, which it allows if one of these is given too."""
 
 MEMBER: Final = re.compile(r"\A([a-z0-9*_.-]+)=:([A-Za-z0-9+/=]*):")
 

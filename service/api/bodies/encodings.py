@@ -9,18 +9,20 @@ import zstandard
 from service.errors import ServiceError
 
 SLICE_BYTES: Final = 512
-"""Fed to a decoder at a time, so that what one step can blow up to stays small. A block of zstd has 4 bytes or more and
-decodes to 128 KiB at most, so that is 16 MiB, and as much again while the decoder joins its blocks."""
+"""How many bytes a decoder gets at a time, which bounds what one step can produce. A block of zstd has at least 4 bytes
+and decodes to at most 128 KiB, so one step gives at most 16 MiB, and as much again while the decoder joins the
+blocks."""
 
 MAX_WINDOW_BYTES: Final = 128 * 1024 * 1024
 
 MAX_EXPANSION: Final = 200
-"""Decoded bytes for each byte that was sent, beyond `gpu_engine.formats.FREE_BYTES`: text packs to a tenth, seldom to
-a fiftieth. What packs better stands for next to nothing, and is a means to take much memory with few bytes."""
+"""How many bytes one sent byte may decode to, beyond `gpu_engine.formats.FREE_BYTES`. Text packs to a tenth, seldom to
+a fiftieth: what packs better is made to take much memory with few bytes."""
 
 FREE_MEMBERS: Final = 1024
 MEMBER_BYTES: Final = 16 << 10
-"""A body has `FREE_MEMBERS` gzip members or zstd frames, and one more for so many decoded bytes: each costs time."""
+"""A body may have `FREE_MEMBERS` gzip members or zstd frames, and one more for each of this many decoded bytes, because
+each costs time."""
 
 
 def _gzip() -> Any:

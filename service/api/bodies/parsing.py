@@ -31,27 +31,28 @@ from service.protocol import Arguments
 from service.settings import Settings
 
 HERE_BYTES: Final = 4096
-"""A body that is no longer is read by the event loop itself: a thousand empty operations take some milliseconds."""
+"""The event loop itself reads bodies of at most this length: a thousand empty operations take it some milliseconds."""
 
 PROCESSES: Final = 3
 LONG: Final = PROCESSES - 1
-"""Processes that may read a body which takes `LONG_BYTES` or more, at the same time."""
+"""How many processes may read bodies at the same time that take `LONG_BYTES` of memory or more."""
 
 LONG_BYTES: Final = 64 << 20
 
 SLACK_BYTES: Final = 64 << 20
-"""A process may take so much more than was estimated for its body, and is replaced once it keeps more than that."""
+"""A process may take this much more memory than was estimated for its body, and is replaced if it keeps more than
+this."""
 
 READ_S: Final = 300.0
 ENDED_S: Final = 0.005
-"""Between two looks whether a process that was killed has ended."""
+"""The time between two checks whether a killed process has ended."""
 
 ANSWER_BYTES: Final = 1 << 20
 THREADS: Final = 2
-"""Threads of the API process that decode, count and hash long bodies."""
+"""How many threads of the API process decode, count and hash long bodies."""
 
 PLAIN: Final = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
-"""Variables that make libraries take no more memory than they are asked for, so that a limit on it means something."""
+"""Environment variables that keep libraries from taking more memory than they need, so that a memory limit works."""
 
 log = structlog.get_logger("headrace.api")
 
@@ -134,7 +135,7 @@ class Parsers:
         if not self._idle and len(self._all) < PROCESSES:
             try:
                 self._idle.append(self._start())
-            except ServiceError as error:  # who needs one now is told
+            except ServiceError as error:  # a request that needs a process now is told by a try of its own
                 log.warning("no_parser_kept_ready", error=str(error))
 
     def _start(self) -> "Parser":
@@ -207,11 +208,12 @@ class Parser:
         """Kill the process and wait until it has ended."""
         self._process.kill()
         self._connection.close()
-        while self._process.poll() is None:  # in no thread: there may be none to be had
+        while self._process.poll() is None:  # not in a thread: the machine may have none left
             await asyncio.sleep(ENDED_S)
 
     async def _line(self) -> bytes:
-        """Its answer; ConnectionError if it ends, or says more than an answer is."""
+        """The line that the process answers with. Raises ConnectionError if it ends, or sends more than an answer
+        is."""
         loop, line = asyncio.get_running_loop(), b""
         while not line.endswith(b"\n"):
             piece = await loop.sock_recv(self._connection, ANSWER_BYTES)

@@ -26,7 +26,7 @@ NO_OPTIONS_BYTES: Final = 16
 
 GRACE_S: Final = 30.0
 MIN_BYTES_PER_S: Final = 1024
-"""Slower bodies are given up: each holds one of the requests that may be open."""
+"""Bodies that come more slowly are given up, because each holds one of the requests that may be open."""
 
 
 class Body:
@@ -62,7 +62,7 @@ class Body:
         return self._spool
 
     def replace(self, content: Spool) -> None:
-        """Go on with other bytes, of which there are no more than the hold has been given."""
+        """Replace the content; the hold has been given enough for it."""
         self._drop()
         self._spool = content
         self.hold.settle(content.n_bytes)
@@ -85,7 +85,7 @@ class Body:
         return b"".join(self.pieces())
 
     def close(self) -> None:
-        """Give memory and budget back; again is no harm."""
+        """Give memory and budget back. A second call does nothing."""
         self._drop()
         self.hold.settle(0)
 

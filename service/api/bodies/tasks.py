@@ -53,12 +53,13 @@ from service.protocol import (
 
 JSON: Final = "application/json"
 OBJECT_BYTES: Final = 2_500
-"""What each object in a list of scenarios takes as a model, and as what the worker gets of it."""
+"""Bytes of memory for each object in a list of scenarios: its model, and what the worker gets of it."""
 LIST_BYTES: Final = 200
-"""What each list of edges takes as Python has it."""
+"""Bytes of memory for each list of edges as a Python list."""
 TAKEN_BY_CURL: Final = b"\n\r\0"
 BEGINNING_BYTES: Final = 1 << 16
-"""Each format but JSON, of any file that is no shorter, has one of these bytes there."""
+"""How many bytes at the beginning of a body are searched for `TAKEN_BY_CURL`: every longer file has one of them there,
+in each format but JSON."""
 JOB_LENGTH: Final = struct.Struct("<I")
 """The number that goes before a pickled `Job` on its way: how many bytes it has."""
 
@@ -107,7 +108,7 @@ class GraphTask:
 
 @contextmanager
 def _telling_of_lost_bytes(body: memoryview, media_type: str) -> Iterator[None]:
-    """A refusal says so where the body has none of the bytes that `curl -d @FILE` takes out of a file."""
+    """Add a hint to a refusal if the body has none of the bytes that `curl -d @FILE` removes from a file."""
     try:
         yield
     except InvalidNetwork as refusal:
@@ -125,7 +126,7 @@ class ArgsTask:
     """A function of this module, or a partial of one: it goes to another process by its name."""
     needs: Callable[[memoryview], int]
     may_be_read_here: bool
-    """A short body takes next to nothing: no process is needed."""
+    """Whether a short body takes so little memory that it is read without a process."""
 
     def needed_bytes(self, body: memoryview) -> int:
         return self.needs(body)
@@ -295,7 +296,7 @@ def _candidate_bytes(body: memoryview) -> int:
 
 
 def _check_names(names: Sequence[str] | NDArray[np.int64] | None) -> None:
-    """Each must be one that a question or a PATCH can name."""
+    """Refuse names that no question or PATCH could name later."""
     if names is None or isinstance(names, np.ndarray):
         return
     if max(map(len, names), default=0) > MAX_LABEL_CHARS:

@@ -32,7 +32,7 @@ NEW_S: Final = 0.25
 """How old the keys may be before they are read again for a key that is not among them: it may have been made since."""
 
 STALE_S: Final = 5.0
-"""How long the keys are used while Redis does not answer; then nobody is let in."""
+"""How long the keys are used while Redis does not answer. After that every caller is refused."""
 
 FETCH_S: Final = 2.0
 """How long Redis may take to answer with the keys."""
@@ -41,13 +41,15 @@ RETRY_S: Final = 0.25
 """How long to wait before Redis is asked for the keys again when it did not answer."""
 
 NAMES_KEPT: Final = 64
-"""Names of hosts, which callers give, of which it is remembered what they are."""
+"""How many host names are cached with the answer whether a page of another site could have them; callers choose the
+names."""
 
 OPEN: Final = frozenset({"/", "/docs", "/livez", "/readyz", "/health"})
-"""A signpost, the description of the API, and probes, which say nothing but yes or no."""
+"""Paths that need no key: the front page, the description of the API, and probes, which only answer yes or no."""
 
 DOORS: Final = frozenset({"/login", "/logout"})
-"""For everybody too, but not for a page of another origin, which could log somebody in or out behind their back."""
+"""Paths that need no key either, but are refused to pages of another origin, which could log a person in or out
+unnoticed."""
 
 log = structlog.get_logger(__name__)
 
@@ -123,15 +125,15 @@ OF_ALL_GRAPHS: Final = frozenset(
         ("DELETE", "/v1/workers/{worker}/drain"),
     }
 )
-"""Not for a key that is good for some graphs only: where these are served concerns all the others too."""
+"""Routes that are refused to a key for some graphs only: the place where graphs are served concerns all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who is calling, as far as it matters."""
+    """The rights of the caller of a request."""
 
     key_id: str | None
-    """None: there are no keys."""
+    """The id of the API key; None if the service has no keys."""
     scope: Scope
     prefix: str = ""
     by_session: bool = False
@@ -152,7 +154,7 @@ SESSION_OVER: Final = "this session is over: log in again"
 
 
 class KeyTable:
-    """The keys as one API process knows them. Once there were any, it never lets anybody in without one."""
+    """The keys as one API process knows them. Once there were keys, it never lets a caller in without one."""
 
     def __init__(self, fetch: FetchKeys, required: bool, seen: KeysSeen | None = None) -> None:
         self._fetch = fetch
@@ -168,7 +170,8 @@ class KeyTable:
         self._lock = asyncio.Lock()
 
     async def caller(self, token: str | None, *, stale_ok: bool = False) -> Caller:
-        """Who shows this token. Raises unauthorised; worker_unavailable if the keys cannot be read, or are gone."""
+        """The caller who shows this token. Raises unauthorised; worker_unavailable if the keys cannot be read, or are
+        gone."""
         keys = await self._asked_for(stale_ok)
         if token is not None and keys is not None and is_unknown(token, keys):
             keys = await self._asked_for(stale_ok, NEW_S)
@@ -182,7 +185,7 @@ class KeyTable:
         return Caller(key.id, key.scope, key.prefix)
 
     async def holder(self, key_id: str) -> Caller:
-        """Who has the key of this id, for a session that stands for it. Raises as `caller`."""
+        """The caller who has the key of this id, for a session that stands for the key. Raises as `caller`."""
         keys = await self._asked_for()
         if keys is None:
             return ANYONE

@@ -21,44 +21,46 @@ from service.errors import ServiceError
 from service.settings import Settings
 
 TIMES_KEPT: Final = 16
-"""The time that a command of a graph takes is the mean over so many of the latest commands."""
+"""How many of the latest commands of a graph are averaged for the time that one takes."""
 
 TIMES_KNOWN: Final = 4
-"""The mean is not known before so many commands have ended."""
+"""The mean counts as unknown before this many commands have ended."""
 
 OUTLIERS: Final = 2
-"""So many of the longest times are left out of the mean, as a load or a snapshot may be among them."""
+"""How many of the longest times are left out of the mean, since a load or a snapshot may be among them."""
 
 TOGETHER_S: Final = 0.0005
-"""Commands that end within such a time were answered together."""
+"""Commands that end within this time of each other count as answered together."""
 
 BUSY: Final = 4
-"""Commands of waiting callers that are sent to the worker at a time, so that it is never without work of the graph. A
-crowded lane lets no more in."""
+"""How many commands of waiting callers are at the worker at a time, so that it always has work of the graph. A crowded
+lane lets no more in."""
 
 AHEAD_S: Final = 0.1
-"""More than `BUSY` commands are sent if they are over within this time: the way there and back takes time as well."""
+"""More than `BUSY` commands are sent if all of them end within this time, because the way there and back takes time
+too."""
 
 CALM_S: Final = 0.25
-"""A crowded lane is watched for at least so long before it may be found calm."""
+"""A crowded lane is watched for at least this long before it can count as calm."""
 
 CALM_COMMANDS: Final = 10
-"""It is watched for at least as long as so many commands take."""
+"""It is also watched for at least as long as this many commands take."""
 
 CALM_IDLE: Final = 0.15
 """A crowded lane is calm if it was idle for this share of the time in which it was watched."""
 
 CROWDED_S: Final = 2.0
-"""After so long it is tried whether the crowd is still there: a few callers that never pause may look like one."""
+"""A lane that has been crowded for this long is opened for a try, because a few callers that never pause may look like
+a crowd."""
 
 CROWDED_COMMANDS: Final = 100
-"""The try comes no sooner than so many commands take."""
+"""The try comes no sooner than this many commands take."""
 
 TRIES: Final = 2
-"""After every so many cuts a line of full length is tried; after the others it is shorter by this factor."""
+"""After a cut the line may be shorter by this factor, except after every cut whose number is a multiple of it."""
 
 KEY_SHARE: Final = 2
-"""One API key may have one part in this many of the open requests, and of the event streams."""
+"""One API key may use at most one in this many of the open requests, and of the event streams."""
 
 LANES_KEPT: Final = 10_000
 LONGEST_RETRY_S: Final = 10.0
@@ -73,16 +75,14 @@ class Ticket:
     key_id: str | None
     waits: bool
     turn_at: float | None = None
-    """When its command was let go to the worker; None while it stands in line."""
+    """When its command was sent to the worker; None while it waits in line."""
     refusal: ServiceError | None = None
-    """Why it never may: the line was cut, or Redis has gone away."""
+    """Why its command will not be sent: the line was cut, or Redis is away. None if there is no such reason."""
     _turn: asyncio.Future[None] | None = None
 
     async def turn(self, patience_s: float) -> float:
-        """Return when the command may go to the worker, or its caller has waited for so long; how long it was.
-
-        Raises rate_limited if the line is cut before it, worker_unavailable if Redis goes away.
-        """
+        """Wait until the command may go to the worker, or for `patience_s`; returns how long it was. Raises
+        rate_limited if the line is cut before its turn, and worker_unavailable if Redis goes away."""
         began = time.monotonic()
         if self.turn_at is None and self.refusal is None:
             self._turn = asyncio.get_running_loop().create_future()
@@ -122,19 +122,19 @@ class Lane:
     at_work: int = 0
     """Commands at the worker whose callers wait."""
     jobs: int = 0
-    """Commands at the worker that nobody waits for."""
+    """Commands at the worker whose callers do not wait, as they were asked for as jobs."""
     last_end: float = 0.0
     command_s: float = 0.0
-    """What a command takes of late, in seconds; 0: that is not known yet."""
+    """The time that a command has taken of late, in seconds; 0 while that is unknown."""
     times_s: deque[float] = field(default_factory=lambda: deque(maxlen=TIMES_KEPT))
     together: int = 0
-    """How many commands the last of these is the mean of."""
+    """How many commands have been answered together since the last time was noted."""
     crowded_since: float | None = None
     """None: the lane is not crowded."""
     cuts: int = 0
     """How often the line was full since the lane was calm."""
     watched_since: float = 0.0
-    """Beginning of the time `idle_s` is counted over."""
+    """When the watch began that `idle_s` is counted over."""
     idle_s: float = 0.0
 
     @property
@@ -142,7 +142,7 @@ class Lane:
         return len(self.waiting) + self.at_work + self.jobs
 
     def look(self, now: float) -> None:
-        """Look whether the crowd is still there, before one more is let in."""
+        """Decide whether the lane is still crowded, before one more command is let in."""
         if self.crowded_since is None:
             return
         if self.unfinished == 0:
@@ -173,7 +173,7 @@ class Lane:
             self.waiting.popleft().decide(refusal())
 
     def room(self, settings: Settings) -> int:
-        """How many may be unfinished: a few, but more if they are over soon."""
+        """How many commands may be unfinished: a few, or more if they end soon."""
         limit, few, soon_s = settings.graph_queue_limit, settings.graph_queue_short, settings.queue_target_s
         if self.crowded_since is not None:
             few, soon_s = min(few, BUSY), min(soon_s, AHEAD_S)
@@ -191,7 +191,7 @@ class Lane:
         ticket.decide()
 
     def end(self, ticket: Ticket, *, was_sent: bool) -> None:
-        """Count out the ticket, and give whoever is next its turn. How long one takes, what was sent says alone."""
+        """Count out the ticket, and give the next one its turn. Only commands that were sent are timed."""
         if ticket.turn_at is None:
             with suppress(ValueError):  # it was cut off
                 self.waiting.remove(ticket)
@@ -206,7 +206,7 @@ class Lane:
         self.go_on()
 
     def record(self, took_s: float, *, together: bool) -> None:
-        """A command has ended so long after the one before, or together with it."""
+        """Note that a command has ended ``took_s`` after the one before, or ``together`` with it."""
         if together and self.times_s:
             took_s += self.together * self.times_s.pop()
             self.together += 1
@@ -218,7 +218,7 @@ class Lane:
             self.command_s = sum(usual) / len(usual)
 
     def go_on(self) -> None:
-        """Callers have their turn while little of theirs is at the worker."""
+        """Give waiting callers their turns while few of their commands are at the worker."""
         while self.waiting and self.is_open:
             self.start(self.waiting.popleft())
 
@@ -240,8 +240,8 @@ class Admission:
         self._absence: Callable[[], ServiceError] | None = None
 
     def note_absence(self, absence: Callable[[], ServiceError] | None) -> None:
-        """Redis is away, and this makes a refusal for each caller who is told so; None: it is back. As no line goes on
-        meanwhile, all in one are told at once, and so is whoever would have to stand in it. Others try themselves."""
+        """Note that Redis is away, or with None that it is back; `absence` makes a refusal for each caller. All callers
+        in line are refused at once, since no line goes on, and so is each who would have to wait in one."""
         self._absence = absence
         if absence is not None:
             for lane in self._lanes.values():

@@ -37,19 +37,19 @@ QUEUED: Final = re.compile(
 """Paths of commands that stand in a graph's line."""
 
 PER_S: Final = 100.0
-"""Refusals a second that are answered at once."""
+"""How many refusals a second are answered without delay."""
 
 AT_ONCE: Final = 64
-"""Refusals beyond `PER_S` that are answered at once when they come all in a moment."""
+"""How many refusals may come at once before further ones are held back to `PER_S` a second."""
 
 HELD_S: Final = 2.0
 """The longest time that a refusal is held back."""
 
 HELD: Final = 1024
-"""Refusals that are held back at a time; further ones are answered at once."""
+"""How many refusals are held back at a time; further ones are answered without delay."""
 
 SMALL_BODY: Final = re.compile(r"[0-9]{1,4}")
-"""A length of a body that may still be on its way when the answer is sent; with a longer one the connection ends."""
+"""The length of a body that may still be on its way when the answer is sent. With a longer one the connection ends."""
 
 TOLD_EVERY_S: Final = 1.0
 
@@ -110,7 +110,7 @@ class EarlyRefusals:
         self._tell(graph, refusal.code)
 
     async def _refusal(self, scope: Scope, graph: str, route: str) -> ServiceError | None:
-        """None if there is room, or if it is not for this caller to know."""
+        """The refusal; None if there is room, or if this caller has no right to know that there is none."""
         needed = NEEDED.get((scope["method"], route))
         if needed is None:
             return None
@@ -130,7 +130,7 @@ class EarlyRefusals:
         return backend.admission.refusal(graph, caller.key_id, waits=waits)
 
     def _tell(self, graph: str, code: str) -> None:
-        """One line a second for each graph and code, with their number."""
+        """Write one line a second to the log for each graph and code, with the number of refusals."""
         self._refused[graph, code] += 1
         if self._telling is None:
             self._telling = asyncio.get_running_loop().call_later(TOLD_EVERY_S, self._tell_now)

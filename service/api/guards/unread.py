@@ -21,7 +21,7 @@ from service.errors import ServiceError
 OVERRIDES: Final = ("x-http-method-override", "x-http-method", "x-method-override")
 CONDITIONS: Final = ("if-match", "if-none-match", "if-unmodified-since")
 CHANGES: Final = frozenset({"PUT", "PATCH", "POST", "DELETE"})
-"""Methods whose conditions are no cache's, but for questions."""
+"""Methods that change something, so that their conditions are not those of a cache."""
 LOOKED_AT: Final = frozenset(
     name.encode()
     for name in (*CONDITIONS, "prefer", "content-length", "content-range", "transfer-encoding", *OVERRIDES)

@@ -7,20 +7,20 @@ from typing import Final
 from service.errors import ServiceError
 
 PER_S: Final = 1.0
-"""Wrong keys a second that are answered as such."""
+"""How many wrong keys a second are answered as wrong; more are answered with rate_limited."""
 
 AT_ONCE: Final = 20
-"""As many more as may come in a moment."""
+"""How many wrong keys may come at once before that rate counts."""
 
 
 class WrongKeys:
-    """Counts them. A key that is right is let in at any time, so nobody can shut others out by typing wrong ones."""
+    """Counts wrong keys. A right key is accepted at any time, so that nobody can lock others out with wrong ones."""
 
     def __init__(self) -> None:
         self._next_at = 0.0
 
     def count(self) -> None:
-        """One more was typed. Raises rate_limited if there were too many lately."""
+        """Count a wrong key. Raises rate_limited if there were too many lately."""
         now = time.monotonic()
         due_at = max(self._next_at, now - AT_ONCE / PER_S) + 1 / PER_S
         if due_at > now:

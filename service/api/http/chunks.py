@@ -7,10 +7,10 @@ of chunks beside it and says how far it may go. What stands around the chunks ha
 from typing import Final
 
 MAX_LENGTH_LINE: Final = 256
-"""Bytes of the line before a chunk: its length, and extensions that nobody reads."""
+"""The limit of the line before a chunk, in bytes: its length, and extensions that are not read."""
 
 MAX_TRAILER_BYTES: Final = 8 * 1024
-"""Bytes of the lines behind the last chunk, which nobody reads either."""
+"""The limit of the lines behind the last chunk, in bytes; they are not read either."""
 
 HEX: Final = b"0123456789abcdefABCDEF"
 
@@ -25,11 +25,11 @@ class Chunks:
     def __init__(self) -> None:
         self.is_over = False
         self._data_left = 0
-        """Bytes still to come of the chunk that has begun, with the end of line behind it."""
+        """How many bytes are still to come of the present chunk, with the end of line behind it."""
         self._line = b""
-        """What has come of a line that has not ended."""
+        """The beginning of a line that has not ended."""
         self._room_bytes = MAX_LENGTH_LINE
-        """What the line, or all lines behind the last chunk, may have still."""
+        """How many more bytes the line, or all lines behind the last chunk, may have."""
         self._in_trailer = False
 
     def advance(self, data: bytes, at: int, most: int) -> int:

@@ -37,7 +37,7 @@ class Place:
         self._transport = transport
 
     def busy(self) -> None:
-        """Keep the place until the request that has come is answered."""
+        """Keep the place until the present request is answered."""
         self._connections.waiting_first.pop(self, None)
         self._connections.idle.pop(self, None)
 
@@ -82,7 +82,7 @@ class Connections:
 
 
 TlsOfNow: TypeAlias = Callable[[], ssl.SSLContext]
-"""What a new connection is to be shown."""
+"""Gives the TLS context for a new connection."""
 
 
 class ServerConfig(uvicorn.Config):

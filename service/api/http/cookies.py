@@ -11,7 +11,7 @@ from typing import Final
 OURS: Final = re.compile(rb"(?:^|;) *((?:__Host-)?headrace=[A-Za-z0-9_-]{1,128})(?=;|$)")
 
 MOST: Final = 4
-"""So many are passed on: there are two names, and two cookies of one name count for none."""
+"""How many cookies are passed on at most: there are two names, and two cookies of one name count as none."""
 
 
 def ours(cookies: bytes) -> bytes:

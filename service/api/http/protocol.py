@@ -54,25 +54,26 @@ TURN_S: Final = 0.001
 """When the parser has been at work for so long, the event loop turns, and other connections come first."""
 
 BLANK_BYTES: Final = 4 * 1024
-"""What empty lines before a request count as, of `MAX_HEAD_BYTES`: each costs a call of the parser."""
+"""How many of the `MAX_HEAD_BYTES` each empty line before a request counts for, since each costs a call of the
+parser."""
 
 MAX_UNREAD_BYTES: Final = 1024 * 1024
 """A connection is closed when more than this of a body comes after its answer, or of anything after a refusal."""
 
 UNHEARD: Final = b"x-forwarded-for"
-"""A header that nobody here asks for but the framework parses all the same."""
+"""A header that the service does not use, and that the framework would parse."""
 
 
 class Part(Enum):
-    """What a connection's next bytes are."""
+    """The part of a request that the next bytes of a connection belong to."""
 
     HEAD = "head"
     BODY = "body"
     CHUNKS = "chunks"
     AHEAD = "ahead"
-    """The next request, while this one is not answered yet."""
+    """The next request; it waits until the present one is answered."""
     OVER = "over"
-    """Of no use, as the connection ends with a refusal."""
+    """Nothing: the bytes are dropped, because the connection ends with a refusal."""
 
 
 class Flow(FlowControl):
@@ -98,7 +99,7 @@ class BoundedProtocol(HttpToolsProtocol):
     flow: Flow
 
     def __init__(self, *args: Any, place: Place | None = None, **kwargs: Any) -> None:
-        """`place` is that of the handshake before, if there was one."""
+        """`place` is the place of the TLS handshake, if there was one."""
         super().__init__(*args, **kwargs)
         self.place = place
         self._part = Part.HEAD
@@ -113,7 +114,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._tail = b""
         """The latest bytes that the parser got, where an `END` may have begun."""
         self._ahead = b""
-        """What has come and is not parsed yet."""
+        """Bytes that have come and are not parsed yet."""
         self._has_turn_to_come = False
         self._unread_bytes = 0
         self._head_timer, self._write_timer = Timer(self.loop), Timer(self.loop)

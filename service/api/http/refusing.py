@@ -5,7 +5,7 @@ import time
 from typing import Final
 
 TOLD_EVERY_S: Final = 1.0
-"""Time between two lines at least."""
+"""The least time between two lines of the log."""
 
 
 class Refusals:
