@@ -1,4 +1,5 @@
-"""The event loop copies and hashes no long arguments: the 250 MB of a large update took it a second."""
+"""Long arguments are copied and hashed outside of the event loop, which the 250 MB of a large update would stop for a
+second."""
 
 from collections.abc import Callable
 from typing import TypeVar

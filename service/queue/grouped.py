@@ -1,7 +1,8 @@
-"""Short commands of many callers are queued together: two round trips for all that came while the last two were made.
+"""Short commands of many callers are queued together, so that all which come during two round trips share the next two.
 
-Which graph is whose is watched and read once for all of them, and all are written in one MULTI, in the order they came.
-What is not as it was for the last command of a graph is left to its caller, who looks and tries alone.
+The owner of each graph is watched and read once for all of them, and all are written in one MULTI, in the order in
+which they came. If a graph is not as it was for its last command, its commands are left to their callers, each of whom
+looks and tries alone.
 """
 
 import asyncio
@@ -18,13 +19,13 @@ from service.store.jobs.transitions import Queued, enqueue
 from service.store.keys import Keys
 
 SHORT_BYTES: Final = 16 << 10
-"""A longer command is queued alone: others would wait for its bytes."""
+"""A longer command is queued alone, because others would wait for its bytes."""
 
 AT_ONCE: Final = 64
-"""Commands that are queued together at most."""
+"""The most commands that are queued together."""
 
 SLOW_S: Final = 0.05
-"""Whoever comes when a round has taken so long does not wait for it: Redis may be hanging."""
+"""A command that comes when a round has taken this long does not wait for it, because Redis may be hanging."""
 
 Ask = Callable[..., Awaitable[list[Any]]]
 """Watches keys on a pipeline, and reads."""
@@ -32,7 +33,7 @@ Ask = Callable[..., Awaitable[list[Any]]]
 
 @dataclass(eq=False, slots=True)
 class Waiting:
-    """A command on its way, and what its caller waits for: whether it is queued, or is to be tried alone."""
+    """A command that is being queued. Its caller waits to hear whether it is queued, or has to be tried alone."""
 
     command: Command
     text: bytes
@@ -66,7 +67,7 @@ class Group:
         self._take = take
         self._waiting: list[Waiting] = []
         self._rounds: dict[asyncio.Task[Any] | None, float] = {}
-        """Those that are under way, with when each last took some commands, by the clock of the event loop."""
+        """The rounds under way, with the time at which each last took some commands, on the clock of the event loop."""
 
     def takes(self, command: Command, text: bytes) -> bool:
         """Whether the command may be queued together with others: it is short, new, and of a graph that is known."""
@@ -94,14 +95,14 @@ class Group:
                 some, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
                 try:
                     await self._round(some)
-                except (redis.WatchError, redis.ConnectionError):  # an answer that was lost is one of them
+                except (redis.WatchError, redis.ConnectionError):  # a lost answer of Redis raises this too
                     for waiting in some:
                         waiting.decide(False)
                 except Exception as error:
                     for waiting in some:
                         waiting.refuse(error)
         finally:
-            self._rounds.pop(this, None)  # at once: who comes next begins another
+            self._rounds.pop(this, None)  # at once, so that the next command begins another round
             for waiting in some:  # if this was cancelled, as the process ends
                 waiting.queued.cancel()
 
@@ -124,7 +125,7 @@ class Group:
             waiting.decide(True)
 
     def _place(self, waiting: Waiting, seen: dict[str, Seen | None]) -> Queued | None:
-        """Where the command is to be queued; None if its caller was told another thing."""
+        """Where the command is to be queued; None if its caller was refused, or is to try alone."""
         command = waiting.command
         place = seen[command.graph]
         if place is None:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 
 class Patience:
-    """The waits of one event loop."""
+    """The time limits of all waits in one event loop."""
 
     def __init__(self) -> None:
         self._waits: set[asyncio.Timeout] = set()

@@ -22,21 +22,23 @@ from service.store.watched import Read, needs_writes, watched_async
 OWNERS_KEPT: Final = 10_000
 
 BYTES_PER_BYTE: Final = 5
-"""What a graph takes in memory, for each byte of its packed edges: roughly, until its worker says it."""
+"""A rough estimate of the memory that a graph takes for each byte of its packed edges, until its worker reports it."""
 
 FOR_A_DEVICE_BYTES: Final = 200_000
-"""Packed edges of so many bytes are worth a device; what is smaller is solved on the host wherever it is."""
+"""A graph with at least this many bytes of packed edges is placed on a worker with a device. Smaller graphs are solved
+on the host of any worker."""
 
 CHOICES: Final = 10
-"""How often a worker is chosen while other API processes choose too; then what they have placed does not count."""
+"""How often the choice of a worker is repeated because other API processes have chosen too; after that their choices do
+not count."""
 
 UNKNOWN_BUDGET: Final = 8 << 30
-"""Of a worker of a release that did not say it."""
+"""The budget of a worker of a release that did not report one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one round trip says of a graph's owner."""
+    """What one round trip has told of a graph's owner."""
 
     owner: str | None
     exists: bool
@@ -67,7 +69,7 @@ class Placement:
         """The owner of each graph at its last command, who most often still is."""
 
     def guess(self, graph: str) -> str:
-        """Who is most likely the owner; empty if nothing is known of the graph."""
+        """The most likely owner; empty if nothing is known of the graph."""
         return self._owner_of.get(graph, "")
 
     def reads(self, graph: str, guess: str) -> tuple[Read, ...]:
@@ -126,7 +128,7 @@ class Placement:
         bytes, and is made again if another one was noted meanwhile. Cost: four round trips.
         """
         n_bytes = BYTES_PER_BYTE * command.n_bytes
-        async with self._choosing:  # else all that come together would read, and then write one after the other
+        async with self._choosing:  # otherwise all loads that come together would read before any of them writes
             for tries_left in reversed(range(CHOICES)):
                 workers = [worker for worker in await self._watch.workers() if worker.alive and not worker.draining]
                 if not workers:

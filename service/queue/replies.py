@@ -30,22 +30,23 @@ from service.store.keys import Keys
 RETRY_S: Final = 0.05
 UNREADABLE: Final = "the reply of the worker cannot be read; the log has why"
 CAUGHT_UP_AT_ONCE: Final = 100
-"""Jobs that are looked at in one round trip."""
+"""How many jobs are read in one round trip."""
 
 HELD_BYTES: Final = 16 << 20
 ONE_BYTES: Final = 64 << 10
-"""A longer reply is not kept: Redis has it as well."""
+"""Longer replies are not kept here; they are read from Redis."""
 
 OBJECT_BYTES: Final = 2048
-"""What a reply takes beside its text, its place here included."""
+"""Bytes of memory for each reply beside its text."""
 
 log = structlog.get_logger("headrace.api")
 
 
 class LatestReplies:
-    """The latest replies, for waits that begin after the end. Their bytes are bounded, and the oldest go first.
+    """The latest replies, for callers who begin to wait after the job has ended.
 
-    They are kept by job. A result that lies in a blob is not kept, but the name of the blob is.
+    Their bytes are bounded, and the oldest go first. They are kept by job. Of a result that lies in a blob only the
+    name of the blob is kept.
     """
 
     def __init__(self) -> None:
@@ -84,7 +85,7 @@ class Replies:
         self.latest = LatestReplies()
         self._pending: dict[str, asyncio.Future[Reply]] = {}
         self._queued: set[str] = set()
-        """Pending jobs whose commands Redis has confirmed to be queued."""
+        """Pending jobs whose commands are known to be queued."""
         self._unwritten: dict[str, tuple[Reply, int]] = {}
         """Replies of pending jobs that Redis may still lose, and the bytes of their texts."""
         self._has_unwritten = asyncio.Event()
@@ -106,7 +107,7 @@ class Replies:
     async def close(self) -> None:
         while left := {task for task in self._tasks if not task.done()}:
             for task in left:
-                task.cancel()  # the client may lose one that comes while it takes up a connection
+                task.cancel()  # the client may lose a cancel that comes while it connects
             await asyncio.wait(left, timeout=0.1)
         for future in self._pending.values():
             future.cancel()
@@ -147,7 +148,7 @@ class Replies:
                 if time.monotonic() - caught_up_at > BLOCK_MS / 1000:
                     await self.catch_up()
                     caught_up_at = time.monotonic()
-                block_ms = None if self._is_away else BLOCK_MS  # that it is back is to be known at once
+                block_ms = None if self._is_away else BLOCK_MS  # waiting callers are to know at once that Redis is back
                 answer = await self._listeners.xread({self._stream: last}, block=block_ms)
                 if self._is_away:
                     self._is_away = False

@@ -19,7 +19,7 @@ from service.store.jobs.reading import Jobs
 from service.store.jobs.record import Draft
 
 SOON_S: Final = 0.25
-"""An answer that is whole within this time is waited for like any other, and nothing is followed."""
+"""An answer that is complete within this time is waited for like any other, without following the events of its job."""
 
 BEGUN_AGAIN: Final = "the question was begun again, and these lines end here: ask for the result of its job"
 GONE: Final = "the lines that have been written are no longer kept"
@@ -28,7 +28,7 @@ Wait: TypeAlias = Callable[[str, float], Awaitable[Reply | None]]
 
 
 class Ended(Exception):
-    """The job came to no result."""
+    """Raised when a job has ended without a result."""
 
     def __init__(self, reply: Reply) -> None:
         super().__init__(reply.status)
@@ -97,7 +97,7 @@ class Rows:
 
 
 def _began_again(found: Reply | Draft | None, draft: Draft) -> bool:
-    """Whether what lies there now is of another try."""
+    """Whether the draft that is stored now is that of another try."""
     if isinstance(found, Reply):
         return found.problem is None and found.file_blob != draft.blob
     return found is None or found.blob != draft.blob

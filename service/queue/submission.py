@@ -27,7 +27,7 @@ from service.store.room import AsyncRoom, Need
 from service.store.watched import Read, watched_async
 
 PATIENCE_S: Final = 1.5
-"""How long a submission is tried again, through an absence of Redis or changes of the graph's owner."""
+"""How long a submission is repeated while Redis is away or the graph's owner changes."""
 
 PATCHES: Final = (Kind.PATCH, Kind.PATCH_COSTS, Kind.PATCH_LOWER, Kind.PATCH_VERTICES, Kind.PATCH_EDGES)
 NEEDS: Final = {
@@ -35,7 +35,7 @@ NEEDS: Final = {
     Kind.DELETE: Need.RELEASE,
     Kind.UNWATCH: Need.RELEASE,
 }
-"""What the other kinds need is `Need.ANSWER`."""
+"""The need of room of each kind of command. All other kinds have `Need.ANSWER`."""
 
 FIRST_PAUSE_S: Final = 0.02
 LONGEST_PAUSE_S: Final = 0.5
@@ -71,7 +71,7 @@ class Submission:
                     return job_id
                 chosen = await self._placement.choose(command)
                 continue
-            except (redis.WatchError, redis.ConnectionError) as error:  # an answer that was lost is one of them
+            except (redis.WatchError, redis.ConnectionError) as error:  # a lost answer of Redis raises this too
                 if time.monotonic() > deadline:
                     if isinstance(error, redis.ConnectionError):
                         raise

@@ -18,10 +18,10 @@ from service.store.jobs.transitions import changes_waiting
 from service.store.keys import Keys
 
 AT_ONCE: Final = 256
-"""Graphs that are looked at in one round trip; the others follow."""
+"""The most graphs that are read in one round trip; others are read in the next one."""
 
 PATIENCE_S: Final = 0.05
-"""Who has waited so long is told nothing: Redis may be hanging, and is asked otherwise."""
+"""A caller who has waited this long gets no answer from here, since Redis may be hanging, and asks the worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Seen:
     connection: int
     graph_id: str
     version: int | None
-    """None if `graph_id` was not guessed."""
+    """The version; None if the guess of `graph_id` was wrong."""
     changes: int = 0
     """Commands of the graph, accepted and not yet ended, that may change it."""
 
@@ -96,7 +96,7 @@ class Versions:
                 some, self._asked = self._asked[:AT_ONCE], self._asked[AT_ONCE:]
                 try:
                     answers: Sequence[Seen | None] = await self._read(some)
-                except RedisError:  # who asks now is told by the command that it sends instead
+                except RedisError:  # such a question is answered by the command that is sent instead
                     answers = [None] * len(some)
                 for asked, answer in zip(some, answers, strict=True):
                     if not asked.answer.done():
@@ -111,7 +111,8 @@ class Versions:
         keys = self._keys
         async with self._redis.pipeline(transaction=False) as pipe:
             for asked in some:
-                pipe.execute_command(*changes_waiting(keys, asked.graph))  # first: what has ended then is seen below
+                # Changes are read first, so that the version below includes each that has ended by then.
+                pipe.execute_command(*changes_waiting(keys, asked.graph))
                 pipe.hget(keys.names, asked.graph)
                 if asked.guess is not None:
                     pipe.hget(keys.graph(asked.guess.graph_id), "version")
