@@ -1,7 +1,7 @@
-"""Blobs: bulk bytes in chunks under one key, with a digest. They expire until somebody adopts them.
+"""Blobs: bulk bytes in chunks under one key, with a digest. A blob expires unless its key is persisted.
 
-One hash holds a blob, so that expiry, adoption and deletion are one command each. A value over 512 MiB would
-reset the connection; chunks of 4 MiB do not, and other commands run between them.
+One hash holds a blob, so that expiry, persisting and deletion are one command each. A value over 512 MiB would reset
+the connection. Chunks of 4 MiB do not, and other commands run between them.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from service.store.room import AsyncRoom, Need, Room
 
 CHUNK_BYTES: Final = 4 << 20
 RESULT_CHUNK_BYTES: Final = 256 << 10
-"""Chunks of a result have so many bytes: an API process holds three of them for each caller it sends one to."""
+"""The size of the chunks of a result. An API process holds three of them for each caller to whom it sends one."""
 
 HASHED_HERE_BYTES: Final = 1 << 20
-"""Longer pieces are hashed in a thread, as it would hold up the event loop."""
+"""Longer pieces are hashed in a thread, because hashing would stop the event loop."""
 
 READ_AT_ONCE: Final = 4
-"""Chunks that an API process reads from Redis at a time: if a hundred came at once, the event loop would be busy with
-them for a second before it turned."""
+"""How many chunks an API process reads from Redis at a time. If a hundred came at once, the event loop would be busy
+with them for a second."""
 
 HEADER: Final = ("chunks", "bytes", "sha256")
 
@@ -111,7 +111,7 @@ class BlobWriter:
 
     @property
     def n_bytes(self) -> int:
-        """What has been written."""
+        """How many bytes have been written."""
         return self._writer.n_bytes
 
     def append(self, chunk: bytes, of: int = 0) -> None:
@@ -222,7 +222,7 @@ class GrowingBlob:
         self._name = name
         self._turns = turns
         self._read = _Writer()
-        """What it would say of the chunks that were read."""
+        """The header that the blob should have after the chunks that were read."""
         self.is_whole = False
         """Whether all of it has been read, and found right."""
 

@@ -27,7 +27,7 @@ from service.store.unreadable import Unreadable, each, figure, texts
 from service.store.watched import Read, watched
 
 MAX_TRIES: Final = 20
-"""How often one commit is tried while its connection is lost or others change its name."""
+"""How often a commit is repeated because its connection is lost or others change its name."""
 
 IfMatch: TypeAlias = Wanted | None
 """The version a graph must be at for a command to be done, or several that will do; ``*``: any, but it must be there;
@@ -223,7 +223,7 @@ class Registry:
         """Keep figures such as `flow_states` and `bytes`, its `engine` and the packed list of states up to date for a
         graph that still exists."""
         key = self._keys.graph(graph_id)
-        with self._redis.pipeline() as pipe, suppress(redis.WatchError):  # figures only: the next command writes them
+        with self._redis.pipeline() as pipe, suppress(redis.WatchError):  # only figures: the next command writes them
             (exists,) = watched(pipe, [key], ("HEXISTS", key, "version"))
             if exists:
                 pipe.multi()
@@ -262,7 +262,7 @@ class Registry:
         at = None if version is None else figure(version)
         check_version(name, at, if_match, generation_of(graph_id))
         blobs = []
-        with suppress(Unreadable):  # else nothing but a hand in Redis could remove the graph
+        with suppress(Unreadable):  # otherwise the graph could only be removed by hand in Redis
             blobs += [s.blob for s in read_listed(snapshots, listed)]
         blobs += [] if base is None else [base.decode(errors="replace")]
         own = [graph, self._keys.log(graph_id), listed, self._keys.states(graph_id)]

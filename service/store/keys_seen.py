@@ -34,17 +34,17 @@ class KeysSeen:
         return max(filter(None, (self._seen_at, self._file_time())), default=None)
 
     def remember(self) -> None:
-        """Keys are there now."""
+        """Note that there are keys now."""
         self._seen_at = time.time()
         if self._written:
             return
         try:
             self.write()
-        except OSError as error:  # what the process itself remembers still counts
+        except OSError as error:  # the memory of the process still counts
             log.error("api_keys_not_remembered", file=str(self._path), error=str(error))
 
     def write(self) -> None:
-        """To the file, if there is to be one. Raises OSError."""
+        """Write the file, if there is to be one. Raises OSError."""
         if self._path is not None:
             self._path.write_text(TEXT)
         self._written = True

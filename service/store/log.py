@@ -27,16 +27,16 @@ from service.store.structures import pack_structure, unpack_structure
 from service.store.watched import watched
 
 Packed: TypeAlias = tuple["Entry", dict[Any, Any]]
-"""An entry, and what it is in the stream."""
+"""An entry, and the fields that it has in the stream."""
 
 Also: TypeAlias = Callable[[Any, int], None]
 """Queues what belongs into the MULTI of a commit: gets the pipeline and the version."""
 
 PAGE = 256
-"""Entries read at a time in a replay."""
+"""How many entries are read at a time in a replay."""
 
 MAX_TRIES = 10
-"""How often one append is tried while its connection is lost or others write to its graph."""
+"""How often an append is repeated because its connection is lost or others write to its graph."""
 
 
 class BrokenLog(RuntimeError):

@@ -19,13 +19,13 @@ from service.store.unreadable import each, figure, texts
 from service.store.watched import watched
 
 MAX_TRIES: Final = 20
-"""How often one takeover is tried while its connection is lost or others change its graph."""
+"""How often a takeover is repeated because its connection is lost or others change its graph."""
 
 TRIES_BACK: Final = 3
-"""How often one way back is tried at a heartbeat. It has time: the next heartbeat tries again."""
+"""How often the way back of a graph is tried at a heartbeat; the next heartbeat tries again."""
 
 MOST_WAITING: Final = 2000
-"""Commands of a worker that are looked through for some of one graph."""
+"""How many commands of a worker are searched for those of one graph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Loads:
     """Who serves each graph that there is."""
 
     def owned_by(self, worker: str) -> list[str]:
-        """The graphs of a worker, the smallest first: more of them are away sooner."""
+        """The graphs of a worker, the smallest first, so that most of them have moved soon."""
         return sorted((name for name, owner in self.owner.items() if owner == worker), key=self.of_graph.__getitem__)
 
 

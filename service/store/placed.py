@@ -16,10 +16,10 @@ from service.store.keys import Keys
 from service.store.unreadable import readable
 
 SETTLED_S: Final = 5.0
-"""A graph that was placed so long ago either waits for its load, or there will be none."""
+"""After this time a placed graph is either waiting for its load, or will not be loaded."""
 
 FORGOTTEN_S: Final = 3600.0
-"""Places of a worker that is gone are forgotten after so long, by whoever writes the next one."""
+"""Places of a worker that is gone are removed after this time by the next API process that writes one."""
 
 
 @dataclass(frozen=True, slots=True)

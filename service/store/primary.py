@@ -42,7 +42,7 @@ NOT_NOW: Final = {
 
 
 class NotNow(ResponseError):
-    """The server carries nothing out, or no writes, for a reason that passes."""
+    """The server refuses all commands, or all writes, for a reason that passes."""
 
     why = "Redis does not do what it is asked"
 
@@ -64,9 +64,9 @@ class Server:
     nothing: str
     """A key that never is, among those that the user may write."""
     silent_at: float = NEVER
-    """When one of them last got no answer in time."""
+    """The time at which a connection last got no answer in time."""
     opened: int = 0
-    """How many there have been."""
+    """How many connections have been opened."""
 
 
 def n_opened(client: redis.Redis) -> int:
@@ -77,7 +77,7 @@ def n_opened(client: redis.Redis) -> int:
 
 
 class _Heard:
-    """What one connection has heard of its server."""
+    """What one connection knows of its server."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -145,7 +145,7 @@ class OfPrimary(redis.connection.AbstractConnection):
         except ReadOnlyError:
             raise Demoted("the server has become a replica") from None
         except ResponseError:
-            pass  # it refuses writes for another reason, which whoever writes is told
+            pass  # it refuses writes for another reason, which the writer will be told
 
     def read_response(self, *args: Any, **options: Any) -> Any:
         try:

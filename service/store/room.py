@@ -19,13 +19,13 @@ import structlog
 from service.errors import ServiceError
 
 RESERVE_SHARE: Final = 10
-"""One part in so many of `maxmemory` is kept in reserve, within the two bounds below."""
+"""One in this many bytes of `maxmemory` is kept in reserve, within the two bounds below."""
 
 RESERVE_LEAST_BYTES: Final = 16 << 20
-"""The reserve has at least so much, but never more than half of `maxmemory`."""
+"""The least reserve, unless that is more than half of `maxmemory`."""
 
 RESERVE_MOST_BYTES: Final = 256 << 20
-"""The reserve has at most so much."""
+"""The largest reserve."""
 
 FRESH_S: Final = 0.25
 """How long an answer of Redis is used; what was taken since is added to it."""
@@ -86,7 +86,7 @@ def _tell_eviction(policy: str) -> None:
 
 
 class _Room:
-    """What both sides know between two answers of Redis."""
+    """The memory of Redis as both kinds of process know it between two answers."""
 
     def __init__(self) -> None:
         self._memory = Memory()

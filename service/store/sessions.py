@@ -24,7 +24,7 @@ SESSION_S: Final = 12 * 3600
 """How long a session lasts: a shift. Use does not make it longer."""
 
 SESSIONS_OF_A_KEY: Final = 20
-"""Open at a time; one more closes the oldest."""
+"""How many sessions a key has open at a time; one more closes the oldest."""
 
 
 class Session(BaseModel):

@@ -21,11 +21,10 @@ MAX_BYTES: Final = 64 << 10
 
 UNPACKED_BYTES: Final = 1 << 20
 ROW_BYTES: Final = 12
-"""What a terminal takes: its vertex and its cap."""
+"""Bytes for each terminal: its vertex and its cap."""
 
 TTL_S: Final = 7 * 24 * 3600
-"""How long a list is kept that is not written again, as one of a graph that nobody knows any more. Whenever flow states
-come and go, their list is written."""
+"""How long a list is kept that is not written again. It is written whenever flow states come and go."""
 
 COLUMNS: Final = ("<i4", "<i8", "<i4", "<i8")
 

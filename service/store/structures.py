@@ -16,7 +16,7 @@ OF_VERTICES: Final = ("deleted_vertices", "revived_vertices")
 """Where there are any, the number of inserted vertices has another name: an earlier release, which looks for
 `n_vertices`, must not take the rest for the whole change."""
 OF_BOUNDED: Final = "n_beside"
-"""What that number is called where inserted edges have lower bounds, for the same reason."""
+"""The name of that number if inserted edges have lower bounds, for the same reason."""
 
 
 def pack_structure(structure: Structure) -> bytes:

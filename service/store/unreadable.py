@@ -22,7 +22,7 @@ NOT_READ: Final = (ValueError, KeyError, TypeError, zstandard.ZstdError)
 ValueError."""
 
 TOLD: Final = 1000
-"""Faults that a process remembers to have told."""
+"""How many faults a process remembers to have logged."""
 
 T = TypeVar("T")
 Row = TypeVar("Row")
@@ -86,7 +86,7 @@ def each(answers: Iterable[Any], keys: Iterable[str]) -> list[Any]:
 
 
 def figure(value: bytes | None) -> int:
-    """A number of bytes by which a place is chosen; 0 for what is none."""
+    """A number of bytes as an integer; 0 for a value that is not one."""
     return int(value) if value is not None and value.isdigit() else 0
 
 

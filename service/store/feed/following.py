@@ -23,7 +23,7 @@ from service.store.unreadable import readable
 
 BLOCK_MS: Final = 2000
 PAGE: Final = 100
-"""Events that are read at a time."""
+"""How many events are read at a time."""
 
 BEFORE_ALL: Final = "0-0"
 
@@ -45,9 +45,9 @@ class Page:
     """The last entry of them; `after` if there are none."""
     events: tuple[tuple[str, Event], ...] = ()
     gap_upto: str = BEFORE_ALL
-    """Events before this one are not kept any more; whoever has read none from it on has missed some."""
+    """Earlier events than this one are not kept any more. A reader who has read none from it on has missed some."""
     is_full: bool = False
-    """There may be more."""
+    """Whether more events may follow this page."""
 
     @classmethod
     def of(cls, feed: str, after: str, entries: Entries, *, gap: bool = False) -> "Page":
@@ -106,15 +106,15 @@ class Tail:
                 if answer:
                     await self._turn(await settled_entries(self._written, self._feed, self.page.upto))
                 elif await self._is_anew():
-                    raise redis.ConnectionError(BEGUN_ANEW)  # who comes back is told where the feed goes on
+                    raise redis.ConnectionError(BEGUN_ANEW)  # a reader who comes back learns where the feed goes on
                 else:
-                    self.page = Page(self.page.upto, self.page.upto)  # nobody holds what is long told
+                    self.page = Page(self.page.upto, self.page.upto)  # events that were passed on long ago are not held
         except Exception as error:
             self._error = error
             self._news.set()
 
     async def _turn(self, entries: Entries) -> None:
-        """Pass on what has come; nothing, if Redis has lost it since."""
+        """Pass on the events that have come, unless Redis has lost them since."""
         if not entries:
             return
         after = self.page.upto
@@ -142,7 +142,8 @@ class Tails:
         self._written = written
         self._tails: dict[str, Tail] = {}
         self._one_by_one = asyncio.Lock()
-        """One follower goes on each time the event loop turns: hundreds at once would hold up all other requests."""
+        """Lets one follower go on each time the event loop turns, because hundreds at once would delay all other
+        requests."""
 
     async def follow(self, feed: str, entry: str) -> AsyncGenerator[Event | None]:
         """The events behind an entry, without end. None says that some before the next one are not kept any more.

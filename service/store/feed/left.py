@@ -17,10 +17,11 @@ from service.store.unreadable import readable
 from service.store.watched import watched
 
 MOST_LEFT: Final = 10_000
-"""Deleted graphs whose feeds are kept."""
+"""How many feeds of deleted graphs are kept."""
 
 AT_ONCE: Final = 100
-"""So many more may be there before as many are looked at: who reads what is looked up once for all of them."""
+"""How many more there may be before as many are dropped, so that the readers of feeds are looked up once for all of
+these."""
 
 
 class LeftFeeds:

@@ -16,22 +16,22 @@ from service.store.keys import Keys
 from service.store.unreadable import readable
 
 PAGES_AT_ONCE: Final = 4
-"""Older pages that readers who come back wait for, all of them together: other requests have their turns in between."""
+"""How many older pages are read at a time for readers who come back, so that other requests have turns in between."""
 
 OLDEST: Final = "0"
-"""What a reader names to get all that is kept."""
+"""The event id by which a reader asks for all events that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where a reader goes on."""
+    """The place in a feed where a reader goes on."""
 
     after: str
-    """An entry of the stream."""
+    """The entry of the stream behind which the reader goes on."""
     event_id: str = OLDEST
-    """The event that the entry is."""
+    """The id of the event in that entry."""
     reset: bool = False
-    """What the reader had last is not kept any more, so it may have missed events."""
+    """Whether the reader may have missed events, because the event that it had last is not kept any more."""
 
 
 @dataclass(frozen=True, slots=True)

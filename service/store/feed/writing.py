@@ -21,7 +21,7 @@ from service.store.primary import n_opened
 from service.store.watched import Read, watched
 
 MAX_TRIES: Final = 20
-"""How often one commit is tried while its connection is lost or others write to the graph."""
+"""How often a commit is repeated because its connection is lost or others write to the graph."""
 
 ORPHANED_TTL_S: Final = 7 * 24 * 3600
 """How long watches and events of a deleted graph are kept, for readers that are behind, and for a load of its name;
@@ -31,7 +31,7 @@ FEED_BYTES: Final = 8 << 20
 """Memory of one feed. The older half of a larger one is dropped, however many events it has."""
 
 SAMPLES: Final = 16
-"""Nodes of the stream that Redis looks at to guess its size."""
+"""How many nodes of the stream Redis samples to estimate its size."""
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class Feed:
 
     watches: dict[str, WatchArgs] = field(default_factory=dict)
     seen: dict[str, Seen] = field(default_factory=dict)
-    """What each has been told."""
+    """What each watch has been told last."""
     at: str | None = None
     """The version that they have all been told of; None: there were no watches yet."""
     n_opened: int = 0

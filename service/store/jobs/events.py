@@ -18,13 +18,13 @@ LOST: Final = "Redis lost the command; send it again"
 SUBSCRIPTIONS_KEPT: Final = 1000
 
 FROM_THE_BEGINNING: Final = "0"
-"""An event that comes before all others."""
+"""The id of an event before all others."""
 
 FROM_NOW: Final = "$"
-"""In place of an event: only what happens from now on."""
+"""The id that stands for the newest event, so that only later ones follow."""
 
 ENDS: Final = frozenset({b"done", b"subscribed"})
-"""Entries of the stream that an end may have been told under."""
+"""The types of stream entries whose ids readers may have got with the end of a job."""
 
 MAX_ENTRY_NUMBER: Final = 2**64 - 1
 """The largest that either number of a stream entry's id can be."""

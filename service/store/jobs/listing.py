@@ -16,7 +16,7 @@ from service.store.unreadable import Unreadable, each, reading
 from service.store.watched import Read
 
 LOOKED_AT: Final = 5_000
-"""Jobs that one page may look at before it is answered with those found so far."""
+"""How many jobs a page looks at before it is answered with those found so far."""
 
 STEP: Final = 50
 """Jobs that are looked at or described in one round trip: the answers of one are parsed without a pause, which holds up
@@ -93,7 +93,7 @@ class JobList:
         passed = 0
         for _ in range(0, LOOKED_AT, STEP):
             marks, ends = await self._behind(after, passed)
-            passed = 0 if marks else passed + STEP  # all of them are of the very moment of the mark, and before it
+            passed = 0 if marks else passed + STEP  # all of these have the time of the mark, and come before it
             graphs = await self._graphs([mark.job_id for mark in marks])
             for mark, graph in zip(marks, graphs, strict=True):
                 after = mark
@@ -110,7 +110,8 @@ class JobList:
     async def _behind(self, mark: Mark | None, passed: int) -> tuple[list[Mark], bool]:
         """The next jobs in the list, `STEP` of them at most, and whether it ends with them. So many jobs ``passed`` of
         the moment of the mark are known to be before it."""
-        highest = "+inf" if mark is None else repr(mark.created_at)  # it is among them, and is left out below
+        # Jobs of the mark's own time are read as well, and those up to the mark are left out below.
+        highest = "+inf" if mark is None else repr(mark.created_at)
         rows = await self._redis.zrevrangebyscore(
             self._keys.jobs, highest, "-inf", start=passed, num=STEP + 1, withscores=True
         )

@@ -20,7 +20,7 @@ GROUP: Final = "worker"
 """The one consumer group of every stream of commands."""
 
 RETRIED: Final = frozenset({"worker_unavailable", "engine_error", "out_of_memory", "internal_error"})
-"""Codes of problems that are no answer to keep: who repeats such a command under its key has it tried again."""
+"""Codes of problems that are not kept as the answer under an Idempotency-Key: the same command is tried again."""
 
 CHANGES: Final = frozenset(
     {
@@ -36,7 +36,7 @@ EVENTS_KEPT: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Where a worker was given a command."""
+    """The stream entry in which a worker was given a command."""
 
     worker: str
     entry_id: bytes
@@ -154,7 +154,7 @@ class End:
     started_at: float
     finished_at: float
     keyed: bool = True
-    """False: the Idempotency-Key does not stand for this command any more, and is left alone."""
+    """False if the Idempotency-Key does not stand for this command any more, and is left as it is."""
     followed: bool = True
     """False: there is no stream of its events, and that is watched."""
     unwritten: bool = False
@@ -178,7 +178,7 @@ def _record(pipe: Any, keys: Keys, end: End, ttl_s: int) -> None:
     times: Fields = {"started_at": end.started_at, "finished_at": end.finished_at}
     pipe.hset(job, mapping=fields | times | {"status": header.status.value, UNWRITTEN: 1})
     pipe.expire(job, ttl_s)
-    if command.reply_to:  # who wrote one that cannot be read may not have said it where we look
+    if command.reply_to:  # a command that cannot be read may lack it
         replies = keys.replies(command.reply_to)
         mark = {UNWRITTEN: 1} if end.unwritten else {}
         pipe.xadd(replies, {"id": command.id} | fields | mark, maxlen=REPLIES_KEPT, approximate=True)
