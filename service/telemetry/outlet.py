@@ -36,7 +36,7 @@ class Outlet:
         self._told = told
         self._write = _unwaiting(stream)
         self._rest = b""
-        """What is left of a line that was begun."""
+        """The rest of a line of which a part was written."""
         self._lost = 0
         self._patience_s = PATIENCE_S
         self._ended = time.monotonic()
@@ -93,7 +93,7 @@ def _unwaiting(stream: TextIO) -> Write | None:
     try:
         descriptor = stream.fileno()
         mode = os.fstat(descriptor).st_mode
-    except (OSError, ValueError):  # it is none of the system's
+    except (OSError, ValueError):  # the stream has no file descriptor
         return None
     if stat.S_ISSOCK(mode):
         return partial(_send, descriptor)

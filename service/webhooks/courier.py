@@ -34,16 +34,17 @@ IDLE_S: Final = 2.0
 """Time between two looks while there are no webhooks, or another process delivers."""
 
 AT_ONCE: Final = 8
-"""Webhooks that are sent to at a time."""
+"""How many webhooks are sent to at a time."""
 
 SLOW_AT_ONCE: Final = 4
-"""The same of those that were slow the last time: else eight that never answer would keep all others waiting."""
+"""How many of these may have been slow the last time, because otherwise eight that never answer would delay all
+others."""
 
 SLOW_S: Final = 1.0
 """A try that takes longer than this makes a webhook a slow one, until one takes less."""
 
 IN_A_ROW: Final = 20
-"""Deliveries to one webhook before it is another one's turn."""
+"""How many deliveries to one webhook are made before the turn of another one."""
 
 PAGE: Final = 100
 FIRST_RETRY_S: Final = 5.0

@@ -8,7 +8,8 @@ import redis
 import redis.asyncio
 
 LEASE_S: Final = 30.0
-"""More than one try to deliver takes, so that a process that hangs in one is not followed by another too soon."""
+"""How long the lease lasts: longer than one try to deliver, so that a process that hangs in one is not replaced too
+soon."""
 
 RENEW_S: Final = 5.0
 

@@ -14,11 +14,11 @@ MAX_HEAD_BYTES: Final = 64 << 10
 """Bytes of an answer: its head, whatever goes before it, and the beginning of its body."""
 
 READ_BYTES: Final = 4 << 10
-"""Read, and parsed, at a time: others have their turns in between."""
+"""How many bytes are read and parsed at a time, so that others have their turns in between."""
 
 
 class Metered(httpcore.AsyncNetworkBackend):
-    """Opens connections as another backend does."""
+    """A backend of connections that bounds what those of another backend read."""
 
     def __init__(self, backend: httpcore.AsyncNetworkBackend) -> None:
         self._backend = backend

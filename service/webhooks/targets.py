@@ -15,10 +15,11 @@ import httpx
 MAX_URL_CHARS: Final = 2048
 
 FEW_ADDRESSES: Final = 3
-"""Of one host that are tried, one after the other: a machine may be down, or IPv6 lead nowhere."""
+"""How many addresses of one host are tried, one after the other: a machine may be down, or IPv6 may lead nowhere."""
 
 LOOKUPS: Final = 2
-"""Names that are resolved at a time: fewer than an event loop has threads for, which connections to Redis need too."""
+"""How many names are resolved at a time: fewer than an event loop has threads for, which connections to Redis need
+too."""
 
 IPV4_OTHERS: Final = tuple(
     ipaddress.ip_network(network)
@@ -92,7 +93,7 @@ def checked_url(text: str, trusted: Collection[str]) -> httpx.URL:
 
 
 def host_of(url: httpx.URL) -> str:
-    """As hosts are compared."""
+    """The host of a URL in the form in which hosts are compared."""
     return _compared(url.host)
 
 
