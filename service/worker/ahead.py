@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 KEPT_S: Final = 600.0
-"""How long a copy is kept whose graph does not come."""
+"""How long a copy is kept if its graph does not come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +13,8 @@ class Ahead:
     """The graph is another worker's, which is about to hand it over."""
 
     run: str
-    """Of the Redis server: one that was started since may have lost versions, and written others of their number."""
+    """The run of the Redis server. A server that was started later may have lost versions, and have written others with
+    their numbers."""
     since: float = field(default_factory=time.monotonic)
 
     @property

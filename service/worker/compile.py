@@ -27,18 +27,19 @@ from service.worker.graph import OpenEngine
 from service.worker.warm_up import warm_up_engine, warm_up_others
 
 COLLECT_AFTER: Final = (100_000, 50, 50)
-"""Thresholds of the garbage collector meanwhile: a compiler makes many objects and few cycles, so that Python's own
-thresholds cost a sixth of the time; with none the process grows by 600 MiB."""
+"""Thresholds of the garbage collector during the compiling. A compiler makes many objects and few cycles, so that
+Python's own thresholds would cost a sixth of the time; without any collection the process would grow by 600 MiB."""
 
 LONGEST_S: Final = 300.0
-"""The second process gets so long; what it has not compiled by then, the first one does. So does another worker."""
+"""The time limit of the second process, after which the first one compiles what is left. A worker waits as long for
+another worker."""
 
 LOOK_EVERY_S: Final = 0.1
 
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Have the garbage collector look around far less often meanwhile: compiling makes many objects that stay."""
+    """Collect garbage far less often inside the context, because the objects that compiling makes stay."""
     before = gc.get_threshold()
     gc.set_threshold(*COLLECT_AFTER)
     try:
@@ -55,7 +56,7 @@ class Turn:
         self._file: IO[bytes] | None = None
 
     def take(self) -> bool:
-        """False, once it is free or for `LONGEST_S`, if another process had it."""
+        """Take the lock; returns False if another process had it, once that has released it or after `LONGEST_S`."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._file = (self._folder / "turn.lock").open("wb")
@@ -95,7 +96,8 @@ class Second:
             self._reader.join()
 
     def begin(self, known: set[str]) -> None:
-        """Start it, unless it was started before or there is one core; its kernels are added to ``known``."""
+        """Start the process, unless it was started before or there is only one core; its kernels are added to
+        ``known``."""
         if self._process is not None or len(os.sched_getaffinity(0)) < 2:
             return
         command = [sys.executable, "-m", "service.worker.compile", str(os.getpid())]

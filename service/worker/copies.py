@@ -1,7 +1,7 @@
 """Copies in memory of the graphs that one worker serves.
 
 A copy is used only while the catalogue agrees with its id, version and fencing epoch; otherwise it is dropped and
-restored. So dropping a copy is always safe, and it is what happens whenever an outcome is unknown.
+restored. A copy may therefore be dropped at any time, and is dropped whenever an outcome is unknown.
 """
 
 from dataclasses import replace
@@ -251,7 +251,8 @@ class Copies:
 
 
 def _kept(graph: Graph) -> tuple[str, tuple[bytes, ...], int]:
-    """What decides what a graph takes, and changes with questions."""
+    """The engine, the flow states and the number of partitions of a graph, which questions change and which decide what
+    memory it takes."""
     return graph.engine.name, tuple(graph.states), len(graph.partitions)
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 
 
 class Counters:
-    """Counts events by name. Safe from any thread."""
+    """Counts events by name. Any thread may use it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -70,7 +70,7 @@ from service.worker.structure import structure_change
 from service.worker.watching import Watcher
 
 MOST_DISPLACED: Final = 64
-"""Graphs that gave way to others between two heartbeats, of which it is remembered."""
+"""How many of the graphs that gave way to others between two heartbeats are remembered."""
 
 Run = Callable[[Task], Result | Rest]
 

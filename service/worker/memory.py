@@ -17,7 +17,7 @@ from service.worker.graph import Graph
 
 NOTHING: Final = Footprint()
 WATCH_S: Final = 0.05
-"""How often one that waits for room looks for a cancel."""
+"""How often a thread that waits for room checks for a cancel."""
 
 
 class Residents:
@@ -32,7 +32,7 @@ class Residents:
         self._graphs: OrderedDict[str, Graph] = OrderedDict()
         self._held: dict[str, Footprint] = {}
         self._promised: dict[str, Footprint] = {}
-        """What engines were given room for since their graph was measured."""
+        """The memory that engines were promised since their graph was measured, by graph."""
         self._in_use = NOTHING
         """The sum of what is held and what is promised."""
         self._at_work: dict[str, Control | None] = {}
@@ -67,12 +67,12 @@ class Residents:
 
     @property
     def unused(self) -> Footprint:
-        """What nobody holds and nobody was promised."""
+        """The budget without what graphs hold and what engines were promised."""
         with self._changed:
             return self._budget - self._in_use
 
     def keep(self, graph: Graph) -> None:
-        """Put the graph in memory as the one most recently used, in place of one of its name."""
+        """Add the graph as the one most recently used, in place of one of the same name."""
         with self._changed:
             self._graphs[graph.name] = graph
         self.touch(graph.name)
@@ -176,7 +176,7 @@ class Residents:
         return None
 
     def _wake(self) -> None:
-        """Have those that wait look again; until they have, they do not count as waiting."""
+        """Wake all waiting threads. Until they have looked again they do not count as waiting."""
         self._waiting.clear()
         self._changed.notify_all()
 

@@ -19,10 +19,10 @@ from service.protocol import Kind, Status
 from service.telemetry.buckets import SECONDS
 
 TTL_S: Final = 60
-"""A worker's text outlives it by this much."""
+"""How long the text of a worker is kept after its last heartbeat."""
 
 IDLE_S: Final = 15.0
-"""A worker that has nothing to tell but how it is itself does so this often."""
+"""How often a worker sends its text if nothing but the metrics of its process has changed."""
 
 COUNTED: Final[Mapping[str, str]] = {
     "commits_shared": "Commits of several updates of one graph at once.",
@@ -122,7 +122,7 @@ class WorkerMetrics:
         self._moves.observe(pause_s)
 
     def was_not_told(self) -> None:
-        """The latest text has not come to Redis."""
+        """Note that the latest text has not reached Redis."""
         self._has_news = True
 
     def redis_answered(self, seconds: float) -> None:

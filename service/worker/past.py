@@ -26,9 +26,10 @@ from service.worker.graph import Graph
 from service.worker.restore import FIRST_VERSION, loaded_edges
 
 EDGE_BYTES: Final = 60
-"""Memory for each edge while its past is read: the edges as loaded, two capacities, and what differs."""
+"""Bytes of memory for each edge while an earlier version is read: the edges as loaded, two capacities, and what
+differs."""
 COST_BYTES: Final = 40
-"""More where edges have costs, and where they have lower bounds."""
+"""More bytes for each edge with costs, and with lower bounds."""
 
 
 @dataclass(frozen=True, slots=True)

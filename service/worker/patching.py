@@ -44,7 +44,8 @@ from service.worker.watching import Watcher
 UpdateArgs: TypeAlias = PatchArgs | RestoreArgs | EdgesArgs
 
 LONGEST_S: Final = 0.02
-"""No further batch joins those that are committed together after so long: the first of them waits for its commit."""
+"""After this time no further batch joins those that are committed together, because the first one waits for its
+commit."""
 
 MAX_TRIES: Final = 10
 """How often a commit is tried while others write to the graph."""

@@ -48,5 +48,5 @@ def pin_for(
 
 
 def pinned_name(graph: Graph, task: Task) -> str:
-    """What the memory of the question is promised to."""
+    """The name under which the memory of the question is promised."""
     return f"{graph.name} {task.command.id}"

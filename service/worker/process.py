@@ -55,10 +55,10 @@ DEVICE_SHARE: Final = 0.8
 the driver have the rest."""
 
 SWITCH_S: Final = 0.0005
-"""How long a thread runs Python while others want to: short work takes its turn many times."""
+"""The longest time for which a thread runs Python while others wait, so that short work gets its turn often."""
 
 MAX_DELAY_S: Final = 0.5
-"""Between two looks for a Redis that is not there."""
+"""The longest time between two tries to reach Redis."""
 
 Answer = TypeVar("Answer")
 
@@ -112,7 +112,7 @@ class Worker:
         self._draining = Draining(self._redis, keys, self.graphs.mover, self.graphs.displaced)
         self._settling = Settling(self._redis, keys, name)
         self._reported: list[str] = []
-        """Graphs that the last report has counted."""
+        """The graphs that the last report has counted."""
         self._gpu = gpu
         self._device = ""
         self._start = Start(name)

@@ -24,7 +24,7 @@ from service.worker.running.costs import PER_ARC_S
 from service.worker.saving import Defer
 
 TRIES: Final = 3
-"""How often a flow state is tried. A graph whose commands come all the time has no time to spare, and does without."""
+"""How often a flow state is tried. A graph that gets commands all the time goes without it after that."""
 
 log = structlog.get_logger(__name__)
 
@@ -73,7 +73,7 @@ class Reopener:
                 self._running[name].cancel()
 
     def stop(self) -> None:
-        """Cancel all, as the worker ends. From any thread."""
+        """Cancel all solves, because the worker ends. Any thread may call it."""
         with self._lock:
             self._stopped = True
             self._waiting.clear()

@@ -24,19 +24,20 @@ from service.worker.memory import Residents
 from service.worker.running.costs import PER_ARC_S
 
 REPLAYED_AT_ONCE: Final = 100
-"""Updates whose replay takes no longer than to write a snapshot and read it back."""
+"""How many updates are replayed in the time in which a snapshot is written and read back."""
 
 Defer = Callable[[str, Callable[[], None], float], None]
-"""Queue work behind what a graph's lane already has; it is expected to take so many seconds."""
+"""Queues work behind the present work of a graph's lane, with the seconds that it is expected to take."""
 
 log = structlog.get_logger(__name__)
 
 
 MOST_TAKEN_BYTES: Final = 256 << 20
-"""Of graphs whose snapshots are being written; one may always be. Others are taken later."""
+"""The limit of all snapshots that are being written, of which one may always be. Further ones are taken later."""
 
 BESIDE: Final = "/snapshot"
-"""After the name of a graph, which has no slash: a lane beside its own."""
+"""The ending of the name of a second lane of a graph, in which its snapshots are written. No graph has a slash in its
+name."""
 
 
 class Saver:

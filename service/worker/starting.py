@@ -12,7 +12,7 @@ from service.worker.compile import compile_kernels
 from service.worker.graph import OpenEngine
 
 TELL_EVERY_S: Final = 5.0
-"""Between two lines of the log."""
+"""The least time between two lines of the log."""
 
 log = structlog.get_logger(__name__)
 
@@ -28,7 +28,7 @@ class Start:
 
     @property
     def progress(self) -> CompilingReport | None:
-        """How far it is now; None before the first kernel that has to be compiled, and when all are."""
+        """How far the compiling is; None before the first kernel that has to be compiled, and after the last."""
         latest = self._latest
         if latest is None or self._over:
             return None

@@ -1,7 +1,7 @@
-"""Graphs that were taken over go back to their own worker once it is there again, and has been for a while.
+"""Graphs that were taken over go back to their own worker once it has been ready again for a while.
 
-Without it one failure, and a worker that is restarted a minute later, would leave all graphs with one worker and the
-other one idle. A worker that comes and goes is given its graphs back later each time.
+Otherwise one failure of a worker that is restarted a minute later would leave all graphs with another worker. A worker
+that fails repeatedly gets its graphs back later each time.
 """
 
 import time
@@ -17,22 +17,24 @@ from service.store.unreadable import readable
 from service.worker.membership.workers import Workers
 
 STEADY_LEASES: Final = 6
-"""A worker gets its graphs back when it has been ready for so many leases, and for twice as many after each loss."""
+"""A worker gets its graphs back after it has been ready for this many leases, and for twice as many after each further
+loss, up to `LONGEST_STEADY_S`."""
 
 LONGEST_STEADY_S: Final = 3600.0
 FORGOTTEN_S: Final = 3600.0
-"""A loss is forgotten when the worker has lost nothing for so long."""
+"""A loss is forgotten if the worker has lost nothing more for this long."""
 
 PLENTY: Final = 0.25
 """The share of its memory up to which a worker gets graphs back even if it then holds more than the giver."""
 
 GIVEN_AT_ONCE: Final = 4
-"""Graphs that go back with each heartbeat: the other worker reads each from Redis, and has other work as well."""
+"""How many graphs go back with each heartbeat. The other worker reads each of them from Redis, and has other work as
+well."""
 
 SMALL_GIVEN_AT_ONCE: Final = 64
 SMALL_BYTES: Final = 1 << 20
-"""So many go back instead as long as all of them together hold no more: four at a time, ten thousand small graphs were
-on their way for hours, and were all added up with each heartbeat."""
+"""Up to `SMALL_GIVEN_AT_ONCE` graphs go back with a heartbeat if they hold at most `SMALL_BYTES` together. With four at
+a time the way back of ten thousand small graphs took hours."""
 
 IDLE_LEASES: Final = 2
 """How many leases pass before the next look when nothing could be given back."""

@@ -28,7 +28,7 @@ from service.worker.solving import Parts, Solver
 from service.worker.time_limit import time_limit
 
 BOUND_BYTES = 40
-"""For each edge, while its bounds are read."""
+"""Bytes of memory for each edge while its bounds are read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,10 +31,10 @@ SKIPPED, CARRIES_NOTHING, UNCHANGED, WARM, COLD = range(5)
 """What was done for a candidate; of the first two nothing is solved."""
 
 CROSSING_BYTES: Final = 64
-"""What it takes for each edge and each candidate to see which of them cross a cut."""
+"""Bytes of memory for each edge and each candidate while the candidates that cross a cut are looked for."""
 
 MANY: Final = 2.0**61
-"""Sums beyond this are no bounds: no flow has as much."""
+"""A sum above this is not used as a bound, because no flow is as large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,8 @@ class Candidates:
             trees = Trees(parent, holds_sinks)
             about = network, terminals, level, trees, flow, value
             alone = closures_cost_the_most(*about, single)
-            shown[owner[alone & (amounts >= most[owner])]] = True  # who closes more besides loses no less, and no more
+            # A candidate loses at least what one of its edges alone loses, and at most `most`.
+            shown[owner[alone & (amounts >= most[owner])]] = True
             if len(self.rows) > len(self):
                 shown |= closures_cost_the_most(*about, closures)
         return shown
@@ -156,7 +157,7 @@ class Ranking:
     most: UnitArray
     """int64[k]: what each costs at most."""
     top: int | None
-    """How many are wanted; None: all."""
+    """The number of candidates that are answered; None for all."""
     value: UnitArray = field(init=False)
     """int64[k]: with the candidate closed."""
     done: NDArray[np.int8] = field(init=False)
@@ -188,7 +189,7 @@ class Ranking:
         return kept
 
     def note(self, chosen: Indices, value: UnitArray, done: NDArray[np.int8], complete: NDArray[np.bool_]) -> None:
-        """What these candidates have come to."""
+        """Note the results of these candidates."""
         self.value[chosen], self.done[chosen], self.complete[chosen] = value, done, complete
         if self.top is None:
             return
@@ -212,5 +213,5 @@ class Ranking:
 
     @property
     def skipped_at_most(self) -> int:
-        """What any of those costs at most that are not known."""
+        """The most that any candidate costs whose cost is not known."""
         return int(self.most[self.done == SKIPPED].max(initial=0))

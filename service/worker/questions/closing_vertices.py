@@ -19,10 +19,10 @@ from gpu_engine.types import UnitArray, VertexArray
 from service.worker.questions.closing import Candidates, Indices, bounded
 
 WORKING_BYTES: Final = 100
-"""What the edges of a vertex are found with, for each edge of the network."""
+"""Bytes of memory for each edge of the network while the edges of the vertices are looked for."""
 
 ROW_BYTES: Final = 40
-"""The same for each edge of each candidate."""
+"""Bytes of memory for each edge of each candidate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class VertexCandidates(Candidates):
 
     @classmethod
     def all_but(cls, network: Network, terminals: Terminals, room: Room) -> Self:
-        """All vertices that are there, without the terminals: a flow without these is none."""
+        """All vertices that were not deleted, without the terminals, since no flow is left without these."""
         chosen = network.there
         chosen[terminals.sources] = chosen[terminals.sinks] = False
         return cls.single_vertices(network, np.flatnonzero(chosen).astype(np.int32), room)

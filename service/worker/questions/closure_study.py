@@ -43,10 +43,10 @@ from service.worker.solving import Solver
 from service.worker.time_limit import time_limit
 
 BLOCK: Final = 64
-"""Candidates that are tried at once: what they show decides which of the next are."""
+"""How many candidates are tried before their results decide which ones come next."""
 
 CANDIDATE_BYTES: Final = 100
-"""What is known of a candidate, and how it is named."""
+"""Bytes of memory for each candidate: its bounds, its result and its name."""
 
 MODES: Final = {UNCHANGED: "unchanged", WARM: "warm", COLD: "cold"}
 

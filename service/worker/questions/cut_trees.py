@@ -34,9 +34,9 @@ from service.worker.solving import Solver
 from service.worker.time_limit import time_limit
 
 TREE_BYTES: Final = 128
-"""What a tree takes for each vertex while it is made, proven and written, beside what its rows take."""
+"""Bytes of memory for each vertex while a tree is made, proven and written, without its rows."""
 EDGE_BYTES: Final = 48
-"""What its proof takes for each edge, and the answer of a cut."""
+"""Bytes of memory for each edge, for the proof and for the answer of a cut."""
 
 
 class CutTrees:

@@ -23,9 +23,9 @@ from service.worker.running.results import WRITING_BYTES, Results
 from service.worker.running.task import Task
 
 EDGE_BYTES: Final = 48
-"""Memory for each edge while a graph is written: its columns, and what they are made of."""
+"""Bytes of memory for each edge while a graph is written: its columns, and what they are made from."""
 COST_BYTES: Final = 16
-"""More where edges have costs, and where they have lower bounds."""
+"""More bytes for each edge with costs, and with lower bounds."""
 
 WRITERS: Final[Mapping[str, Callable[[EdgeList], Iterator[bytes]]]] = MappingProxyType(
     {

@@ -15,7 +15,7 @@ from gpu_engine.types import UnitArray
 from service.worker.graph import Graph, NotProven, Solved
 
 PROOF_ARRAYS: Final = 6
-"""So many arrays of the length of a flow are there while its cycles are proven to be no more than that."""
+"""How many arrays of the length of a flow exist at a time while its cycles are proven."""
 
 
 def read_proven(

@@ -29,7 +29,7 @@ from service.worker.solving import Parts, Solver
 from service.worker.time_limit import time_limit
 
 PROOF_BYTES = 80
-"""For each edge, while a flow is proven."""
+"""Bytes of memory for each edge while a flow is proven."""
 
 
 class MinCostFlow:

@@ -34,26 +34,27 @@ from service.worker.solving import Solver
 from service.worker.time_limit import time_limit
 
 ROW_BYTES: Final = 256
-"""What a pair takes while the command is in memory."""
+"""Bytes of memory for each pair of a command."""
 
 DEVICE_FROM: Final = 1024
-"""Values of so many pairs are a device's work, if there is one: fewer are found sooner than it is asked."""
+"""From this many pairs on, values are solved on a device if there is one. Fewer are solved on the host before a device
+has begun."""
 
 DEVICE_SHARE: Final = 8
-"""A question takes this part of the device at most, and none that others hold."""
+"""The largest share of the device's memory that a question takes, of what is free."""
 
 DEVICE_ROWS: Final = 16_384
-"""Pairs that a device is given at once."""
+"""How many pairs a device solves at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Who works out the pairs."""
+    """How the pairs of a question are solved."""
 
     makers: int
-    """How many makers of rows work on the host, each on a thread with memory of its own."""
+    """The number of makers on the host, each on a thread with its own memory."""
     device: int = 0
-    """Bytes of a device that the maker takes as well, which is the only one then; 0: no device is used."""
+    """Bytes of device memory for the maker, which is the only one then; 0 if no device is used."""
 
 
 class Pairs:
@@ -84,8 +85,8 @@ class Pairs:
             return Rest(work, stack.pop_all().close)
 
     def _plans(self, network: Network, args: PairsArgs, count: int) -> list["Plan"]:
-        """The best one first; the last one takes the least memory. Rows with fields are made one by one: they may be
-        long. A device is one maker."""
+        """The possible plans, from the fastest to the one that takes the least memory. Rows with fields are made one by
+        one, because they may be long. A device counts as one maker."""
         device = self._of_device(network, args, count)
         if device:
             return [Plan(1, device), Plan(1)]

@@ -32,9 +32,9 @@ MAX_PARTITIONS: Final = 4
 """Partitions kept for one graph; the least recently asked for goes first."""
 
 VERTEX_BYTES: Final = 48
-"""What weighing, comparing, checking and writing take for each vertex."""
+"""Bytes of memory for each vertex while a partition is weighed, compared, checked and written."""
 EDGE_BYTES: Final = 17
-"""The same for each edge."""
+"""Bytes of memory for each edge while a partition is weighed, compared, checked and written."""
 
 
 class Partition:

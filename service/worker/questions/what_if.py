@@ -34,10 +34,11 @@ from service.worker.supposing import Supposition
 from service.worker.time_limit import time_limit
 
 SCENARIO_BYTES: Final = 4_000
-"""What a scenario of one edge takes while the command is in memory."""
+"""Bytes of memory for a scenario of one edge, as part of a command."""
 
 FLOWS: Final = frozenset({"flow", "terminals", "paths"})
-"""Fields that show the whole flow. For the others it is proven where it has changed: `base` is proven as a whole."""
+"""Fields that show the whole flow. Otherwise only the part of the flow that a scenario has changed is proven, since
+`base` is proven as a whole."""
 
 NONE: Final = np.empty(0, np.int64)
 

@@ -6,7 +6,7 @@ from typing import Final
 import structlog
 
 WORTH_TELLING_S: Final = 1.0
-"""Who is back sooner, as after a connection that was cut, is not told of."""
+"""A shorter absence, such as after a cut connection, is not logged."""
 
 log = structlog.get_logger(__name__)
 

@@ -13,10 +13,10 @@ from typing import Any, Final
 from service.protocol import Command, Kind
 
 LOAD_S_PER_BYTE: Final = 1e-7
-"""What a load is expected to take for each byte of its edges as they are stored."""
+"""The expected time of a load for each byte of its edges as they are stored, in seconds."""
 
 RESTORE_S_PER_BYTE: Final = 5e-8
-"""What it takes to restore a graph for each byte of its host memory at rest."""
+"""The time to restore a graph for each byte of its host memory at rest, in seconds."""
 
 PER_ARC_S: Final = {
     Kind.MAX_FLOW: 1e-7,
@@ -37,16 +37,16 @@ PER_ARC_S: Final = {
     Kind.RESTORE: 1e-7,
     Kind.WATCH: 1e-7,
 }
-"""What a command that was never timed is expected to take for each arc: a question is solved from zero."""
+"""The expected time for each arc of a command that was never timed, in seconds: its question is solved from zero."""
 
 PROCESS_S: Final = 0.3
-"""To start the process in which a cheapest flow is solved, or a graph is partitioned."""
+"""The time to start the process in which a cheapest flow is solved, or a graph is partitioned."""
 
 SAME_TERMINALS: Final = 100
-"""Questions of more terminals are not told apart."""
+"""Questions with more terminals than this share their times."""
 
 TIMES: Final = 4
-"""Durations that are remembered of one command."""
+"""How many of the latest times of one command are remembered."""
 
 KEPT: Final = 20_000
 """Commands whose durations are remembered; the one that was looked up the longest ago goes first."""

@@ -10,13 +10,13 @@ from service.store.blobs import RESULT_CHUNK_BYTES, Blobs, BlobWriter
 from service.store.jobs.record import Draft, Result
 
 INLINE_BYTES: Final = 16 << 10
-"""Longer results travel as a blob."""
+"""Results longer than this are stored as a blob."""
 
 LEFT_S: Final = 60
-"""How long the lines of an answer that came to no end are kept, for those who are reading them."""
+"""How long the lines of an unfinished answer are kept for its readers."""
 
 HEAD_AND_ROW: Final = 2
-"""Lines without which there is nothing to read."""
+"""How many lines a reader needs at least: the head and one row."""
 
 
 class DraftWriter:
@@ -33,7 +33,7 @@ class DraftWriter:
         """What has not been written."""
         self._blob: BlobWriter | None = None
         self._lines = 0
-        """How many have been written."""
+        """The number of lines that have been written."""
         self._fault: Exception | None = None
         """Why a chunk was not written, or may not have been: nothing is written behind it."""
         self._is_over = False
@@ -76,10 +76,8 @@ class DraftWriter:
             return Result(blob=blob.name, blob_bytes=blob.n_bytes, envelope=self._envelope)
 
     def give_up(self) -> tuple[str, int] | None:
-        """It comes to no end. Name and bytes of the blob, which is left for `LEFT_S` with all lines that are whole.
-
-        None if nobody can have read of it. Raises as `add`.
-        """
+        """End the writing of an answer that stays unfinished. Returns name and bytes of the blob, which is left for
+        `LEFT_S` with all whole lines; None if nobody can have read from it. Raises as `add`."""
         with self._lock:
             if self._is_over or self._blob is None:
                 return None

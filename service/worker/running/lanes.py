@@ -15,13 +15,15 @@ from typing import Final
 import structlog
 
 SHORT_S: Final = 0.1
-"""Work that is expected to take no longer is short; what has been in a slot of short work for so long is not."""
+"""Work is short if it is expected to take at most this time. Work that takes longer in a slot of short work is an
+overrun."""
 
 SPARE: Final = 2
-"""Slots that short work has whatever else runs."""
+"""The least number of slots for short work."""
 
 OVERRUNS: Final = 8
-"""Overruns whose slots are free for other short work, beyond the slots of long work; further overruns keep theirs."""
+"""The number of overruns that do not count for the slots of short work, beyond the slots of long work. Further overruns
+keep their slots."""
 
 Work = Callable[[], None]
 Expect = Callable[[], float]
@@ -168,7 +170,7 @@ class Lanes:
         while stays and (lane := self._begin(crew)) is not None:
             try:
                 self._queues[lane][0].work()
-            except Exception:  # what waits behind it must not wait for ever
+            except Exception:  # otherwise the work behind it would never run
                 log.exception("work_failed", lane=lane)
             stays = self._end(lane, crew)
         with self._lock:

@@ -58,8 +58,8 @@ class Looks:
         return list(zip(outcomes, answers[: len(tasks)], strict=True))
 
     def count_delivery(self, task: Task, most: int) -> None:
-        """Count the delivery of a command that was left behind. Raises `EngineError` if that was so more than `most`
-        times."""
+        """Count the delivery of a command that another process left behind. Raises `EngineError` after more than `most`
+        deliveries."""
         if not task.redelivered:
             return
         if count_attempt(self._redis, self._keys, task.command.id) > most:

@@ -18,10 +18,10 @@ from service.worker.running import drafts
 from service.worker.running.drafts import DraftWriter
 
 RESULTS_BYTES: Final = 256 << 20
-"""Blobs of results kept; the oldest go first, before their time if need be."""
+"""The limit of all blobs of results together; beyond it the oldest are removed, even before they expire."""
 
 WRITING_BYTES: Final = 4 * RESULT_CHUNK_BYTES
-"""What it takes at most to write a result: a chunk as it grows, as it is sent, and as the connection has it."""
+"""The most memory that writing a result takes: a chunk as it grows, as it is sent, and as the connection has it."""
 
 
 class Results:

@@ -25,16 +25,16 @@ from service.worker.running.results import Results
 from service.worker.running.task import Task
 
 MOST_BYTES: Final = 256 << 20
-"""What all rows of one answer may take: Redis holds it."""
+"""The limit of all rows of one answer, which Redis has to hold."""
 
 BLOCK_ROWS: Final = 128
-"""Short rows that are made at once: a cancel is obeyed, and progress told, between two blocks."""
+"""How many short rows are made at a time. A cancel is obeyed, and progress is reported, between two blocks."""
 
 AHEAD: Final = 2
-"""Blocks for each maker that are made or wait to be written."""
+"""How many blocks for each maker are being made or wait to be written."""
 
 LOOK_S: Final = 0.05
-"""How often somebody who waits for a block looks for a cancel."""
+"""How often a thread that waits for a block checks for a cancel."""
 
 Made = TypeVar("Made")
 
@@ -44,7 +44,7 @@ Maker: TypeAlias = Callable[[range, Control], Iterator[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """What is answered beside the rows."""
+    """The parts of an answer beside its rows, and how the rows are made and written."""
 
     head: Mapping[str, object]
     count: int

@@ -29,13 +29,13 @@ from service.worker.running.task import Rest, Task
 QUESTIONS: Final = frozenset({Kind.MAX_FLOW, Kind.MIN_CUT})
 UPDATES: Final = frozenset({Kind.PATCH, Kind.PATCH_COSTS, Kind.PATCH_LOWER, Kind.PATCH_VERTICES})
 MOST: Final = 16
-"""Commands that are answered together at most."""
+"""The most commands that are answered together."""
 
 SHORT_S: Final = 0.02
 """A command that is expected to take longer is answered by itself."""
 
 LONGEST_S: Final = 0.02
-"""No further question is begun after so long: the first of them has waited for its answer since."""
+"""After this time no further question is begun, because the first one has waited for its answer since."""
 
 Updating: TypeAlias = Callable[[Sequence[Task]], AbstractContextManager[Batch | None]]
 """Runs updates of one graph, or the first ones of those it gets, which are committed within the context; None if the
@@ -92,7 +92,7 @@ class Together:
             if len(some) > 1 or (some and some[0].command.kind in UPDATES):
                 self._answer(some)
                 ended = list(takewhile(lambda task: task.ended, some))
-        except Exception:  # a line that is not shortened would leave all behind it without an answer
+        except Exception:  # otherwise the commands behind it would never be answered
             log.exception("not_answered_together", graph=task.command.graph)
         with self._lock:
             for _ in ended or [task]:

@@ -22,13 +22,14 @@ from service.worker.running.task import UNREADABLE, Forward, Rest, Task
 
 RETRY_S: Final = 0.05
 MAX_ATTEMPTS: Final = 10
-"""A command that so many processes left behind as they ended has taken them down: it fails, and is not run again."""
+"""A command that this many processes left behind when they ended is taken to be the cause: it fails, and is not run
+again."""
 
 MAX_SETBACKS: Final = 20
 """How often one delivery is tried again because others changed the graph meanwhile, or Redis refused something."""
 
 WRONG_TYPE_TRIES: Final = 3
-"""How often the same where a key is of another kind than it should be: it stays so."""
+"""`MAX_SETBACKS` if a key in Redis has another type than it should have, which does not change by itself."""
 
 LONGEST_RETRY_S: Final = 1.0
 
