@@ -42,7 +42,7 @@ class AsyncPartitionQuestions(AsyncHandle):
         """The vertices in k parts of about equal weight, with as little between them as is found in a short time.
 
         The service keeps the partition, and brings it up to date when it is asked for again: few vertices change their
-        parts then. `wait=False` gives a `Job` at once. Raises `InvalidBody`, `UnknownVertex`, `WaitTimeout`, ...
+        parts then. `wait=False` gives an `AsyncJob` at once. Raises `InvalidBody`, `UnknownVertex`, `WaitTimeout`, ...
         """
         call = partitions.question(self.name, k, options)
         if not wait:

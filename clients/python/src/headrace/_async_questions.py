@@ -126,7 +126,7 @@ class AsyncQuestions(AsyncHandle):
     ) -> min_cost.MinCostFlowResult | AsyncJob[min_cost.MinCostFlowResult]:
         """The cheapest flow of `value`, or of as much as can flow, with potentials that prove it.
 
-        The graph needs costs: `put_graph(cost=...)`, else `NoCosts`. `wait=False` gives a `AsyncJob` at once. Raises
+        The graph needs costs: `put_graph(cost=...)`, else `NoCosts`. `wait=False` gives an `AsyncJob` at once. Raises
         `Infeasible` for more than can flow, `Unbounded` for a cycle of unlimited edges that costs less than nothing,
         `HasLowerBounds` for a graph that has some, unless `lower="ignore"`.
         """
@@ -207,7 +207,7 @@ class AsyncQuestions(AsyncHandle):
         take at least `min_demand`; or the `proof` that there is none, which is an answer and raises nothing.
 
         Terminals are those of the graph by default; `source=[]` and `sink=[]` say that there are none. `wait=False`
-        gives a `Job` at once. Raises `NotDirected` for a lower bound of an undirected edge.
+        gives an `AsyncJob` at once. Raises `NotDirected` for a lower bound of an undirected edge.
         """
         call = circulations.question(self.name, source, sink, options)
         if not wait:

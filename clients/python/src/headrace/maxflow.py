@@ -62,6 +62,7 @@ class Graph:
         self._on_sink_side: NDArray[np.bool_] | None = None
 
     def get_node_count(self) -> int:
+        """The number of nodes, without source and sink."""
         return self._n_nodes
 
     get_node_num = get_node_count
@@ -73,20 +74,23 @@ class Graph:
     get_edge_num = get_edge_count
 
     def add_nodes(self, num_nodes: int) -> Ids:
+        """Add nodes; returns their numbers, int64[num_nodes]."""
         return self.add_grid_nodes((num_nodes,))
 
     def add_grid_nodes(self, shape: int | Sequence[int]) -> Ids:
-        """The numbers of the new nodes, in an array of this shape."""
+        """Add a node for each place of an array of this shape; returns their numbers, int64 of this shape."""
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
         first, n_new = self._n_nodes, int(np.prod(sizes))
         self._n_nodes += n_new
         return np.arange(first, first + n_new).reshape(sizes)
 
     def add_edge(self, i: int, j: int, capacity: float, rev_capacity: float) -> None:
+        """Add an edge from node `i` to node `j`, and one back. Raises `InvalidInput` for a negative capacity."""
         self.add_edges([i], [j], [capacity], [rev_capacity])
 
     def add_edges(self, i: ArrayLike, j: ArrayLike, capacity: ArrayLike, rev_capacity: ArrayLike) -> None:
-        """From each of `i` to that of `j` with `capacity`, and back with `rev_capacity`."""
+        """Add an edge from each node of `i` to the node at the same place of `j`, and one back. A capacity is one
+        number for all, or one for each. Raises `InvalidInput` for a negative one, and for an unknown node."""
         tail, head = self._nodes(i).ravel(), self._nodes(j).ravel()
         for start, end, given in ((tail, head, capacity), (head, tail, rev_capacity)):
             amounts = np.broadcast_to(self._amounts(given).ravel(), start.shape)
@@ -95,10 +99,11 @@ class Graph:
             self._edges.append((start, end, amounts))
 
     def add_tedge(self, i: int, cap_source: float, cap_sink: float) -> None:
+        """Add an edge from the source to node `i`, and one from it to the sink."""
         self.add_grid_tedges(np.array([i]), [cap_source], [cap_sink])
 
     def add_grid_tedges(self, nodeids: ArrayLike, sourcecaps: ArrayLike, sinkcaps: ArrayLike) -> None:
-        """Edges from the source and to the sink, beside those that the nodes have already."""
+        """Add edges from the source to these nodes, and from these to the sink, to those that they have already."""
         nodes = self._nodes(nodeids)
         source, sink = (np.broadcast_to(self._amounts(given), nodes.shape).ravel() for given in (sourcecaps, sinkcaps))
         self._terms.append((nodes.ravel(), source, sink))
@@ -111,12 +116,15 @@ class Graph:
         symmetric: bool = False,
         periodic: bool | Sequence[bool] = False,
     ) -> None:
-        """Edges from each node to its neighbours: its weight, times what `structure` has at the neighbour's place.
+        """Add edges from each node to its neighbours. The capacity of an edge is the weight of its node, times the
+        value of `structure` at the place of the neighbour.
 
         Args:
             structure: the neighbourhood, with the node in its middle; by default the neighbours along the axes.
-            symmetric: each edge leads back with the same capacity.
-            periodic: nodes at one border are neighbours of those at the other: along all axes, or by axis.
+            symmetric: whether each edge has one back with the same capacity.
+            periodic: whether nodes at one border are neighbours of those at the other; one flag, or one for each axis.
+
+        Raises `InvalidInput` for a structure with other dimensions than `nodeids`, or with an even size.
         """
         nodes = self._nodes(nodeids)
         shaped = vonNeumann_structure(nodes.ndim, symmetric) if structure is None else self._amounts(structure)
@@ -132,7 +140,7 @@ class Graph:
                 self.add_edges(nodes[start], nodes[end], capacity, capacity if symmetric else np.zeros_like(capacity))
 
     def maxflow(self, reuse_trees: bool = False) -> Any:
-        """The value of a minimum cut. `reuse_trees` changes nothing: the service decides what it repairs."""
+        """Find a minimum cut; returns its value. `reuse_trees` changes nothing: the service decides what it repairs."""
         n = self._n_nodes
         source, sink = np.zeros(n, self.dtype), np.zeros(n, self.dtype)
         for nodes, from_source, to_sink in self._terms:
@@ -148,11 +156,14 @@ class Graph:
         return self.dtype(found.value).item() + paid.sum().item()
 
     def get_segment(self, i: int) -> int:
-        """0: on the source's side; 1: on the sink's."""
+        """The side of one node: 0 for the source's, 1 for the sink's. Raises as `get_grid_segments`."""
         return int(self.get_grid_segments(np.array([i]))[0])
 
     def get_grid_segments(self, nodeids: ArrayLike) -> NDArray[np.bool_]:
-        """For each node whether it is on the sink's side. Where several cuts are minimum they differ in these."""
+        """bool, of the shape of `nodeids`: whether each node is on the sink's side of the cut that `maxflow` has found.
+
+        If several cuts are minimum, PyMaxflow may find another one. Raises `InvalidInput` before `maxflow` was called.
+        """
         if self._on_sink_side is None or len(self._on_sink_side) != self._n_nodes:
             raise InvalidInput("call maxflow() before you ask for segments")
         return self._on_sink_side[self._nodes(nodeids)]
@@ -188,6 +199,8 @@ class Graph:
 
 
 class GraphFloat(Graph):
+    """Capacities are floats."""
+
     dtype = np.float64
 
 
