@@ -1,14 +1,15 @@
-"""Sources that can be held in the head: how long modules, classes and functions are, and how many modules lie loose."""
+"""The form of the sources: how long modules, classes and functions are, and how many modules lie beside the folders."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-WINGS = {"service": 8, "gpu_engine": 14}
-"""How many modules may lie at the root of each."""
+PACKAGES = {"service": 8, "gpu_engine": 14}
+"""How many modules may lie directly in each package, beside its folders."""
 
 LINES_OF_A_MODULE = 350
 LINES_OF_A_CLASS = 250
@@ -20,8 +21,8 @@ WHOLE = {"gpu_engine/cpu/pseudoflow.py"}
 
 
 def modules() -> Iterator[tuple[str, str]]:
-    for wing in WINGS:
-        for path in sorted((ROOT / wing).rglob("*.py")):
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
             yield path.relative_to(ROOT).as_posix(), path.read_text()
 
 
@@ -61,6 +62,19 @@ def test_functions_are_short() -> None:
     assert {name: lines for name, lines in lengths.items() if lines > LINES_OF_A_FUNCTION} == {}
 
 
-@pytest.mark.parametrize(("wing", "most"), WINGS.items())
-def test_few_modules_lie_loose(wing: str, most: int) -> None:
-    assert len([*(ROOT / wing).glob("*.py")]) <= most
+@pytest.mark.parametrize(("package", "most"), PACKAGES.items())
+def test_few_modules_lie_beside_the_folders(package: str, most: int) -> None:
+    assert len([*(ROOT / package).glob("*.py")]) <= most
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_page_on_architecture_names_each_folder_and_module(package: str) -> None:
+    """A reader who sees the tree for the first time finds in the table what each part of it is for."""
+    table = (ROOT / "docs" / "architecture.md").read_text().partition("## Folders")[2].partition("\n## ")[0]
+    named = {name.removeprefix(f"{package}/").rstrip("/") for name in re.findall(r"`([\w./]+)`", table)}
+    inside = {
+        path.name
+        for path in (ROOT / package).iterdir()
+        if path.name != "__init__.py" and (path.suffix == ".py" or (path / "__init__.py").exists())
+    }
+    assert inside - named == set()
