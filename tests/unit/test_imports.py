@@ -44,6 +44,7 @@ FORBIDDEN: Mapping[str, tuple[str, ...]] = {
     "service.errors": ("service", "redis", *WEB),
     "service.settings": (*RUNNING, *STARTING, *OTHERS, "gpu_engine", "redis", *WEB),
     "service.connections": ("service", "gpu_engine", "redis", *WEB),
+    "service.console": ("service", "gpu_engine", "redis", *WEB),
     "service.telemetry": (*RUNNING, *STARTING, "service.queue", "service.store", "gpu_engine", "redis", *WEB),
     "service.models": (*RUNNING, *STARTING, "service.queue", "redis", *SOLVING),
     "service.store": (*RUNNING, *STARTING, "service.models", "service.queue", *SOLVING, *WEB),
