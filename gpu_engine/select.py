@@ -5,6 +5,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from gpu_engine.auto import AutoEngine
 from gpu_engine.cpu.decompose import distribute
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.cpu.routes import straighten
@@ -19,7 +20,6 @@ from gpu_engine.networks.terminals import Terminals
 from gpu_engine.pairs.solver import PairSolver, Seat, Values
 from gpu_engine.partition.problem import Question
 from gpu_engine.partition.resident import KeptPartition
-from gpu_engine.trial import TrialEngine
 from gpu_engine.types import UnitArray
 
 Choice: TypeAlias = str
@@ -78,7 +78,7 @@ def open_engine(network: Network, choice: Choice = "auto", room: Room = unlimite
         return _cuda(network, room, preset)
     if kind == PEERS:
         return _on_peers(network, room)
-    return TrialEngine(network, partial(CpuEngine, room=room), partial(_cuda, room=room), room)
+    return AutoEngine(network, partial(CpuEngine, room=room), partial(_cuda, room=room), room)
 
 
 def _parse(choice: Choice) -> tuple[str, str]:

@@ -8,6 +8,7 @@ import pytest
 
 cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 
+from gpu_engine.auto import AutoEngine  # noqa: E402
 from gpu_engine.cpu.engine import CpuEngine  # noqa: E402
 from gpu_engine.cuda.engine import CudaEngine  # noqa: E402
 from gpu_engine.cuda.module import device_available  # noqa: E402
@@ -16,7 +17,6 @@ from gpu_engine.generators import generate  # noqa: E402
 from gpu_engine.networks.edgelist import EdgeList  # noqa: E402
 from gpu_engine.networks.network import Network  # noqa: E402
 from gpu_engine.networks.terminals import Terminals  # noqa: E402
-from gpu_engine.trial import TrialEngine  # noqa: E402
 
 pytestmark = [
     pytest.mark.gpu,
@@ -41,7 +41,7 @@ def test_the_device_stops_by_itself_and_the_host_takes_over() -> None:
     near, far = Terminals.of([0], [2]), Terminals.of([edges.source], [edges.sink])
     wanted = [solved_on_a_core(edges, terminals) for terminals in (near, far)]  # which compiles the solver as well
     hosts: Iterator[type[Engine]] = chain([Failing], repeat(CpuEngine))
-    engine = TrialEngine(Network(edges), lambda network: next(hosts)(network), CudaEngine)
+    engine = AutoEngine(Network(edges), lambda network: next(hosts)(network), CudaEngine)
     states = [engine.open(near), engine.open(far)]
     assert engine.solve(states[0]).engine == engine.name == "cuda"
     assert engine.solve(states[1]).engine == engine.name == "cpu"

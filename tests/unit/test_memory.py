@@ -8,6 +8,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
+from gpu_engine.auto import AutoEngine
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Counts, Footprint, Room, on_cpu, unlimited
@@ -15,7 +16,6 @@ from gpu_engine.formats import pack
 from gpu_engine.generators import grid
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
-from gpu_engine.trial import TrialEngine
 from gpu_engine.types import MAX_VERTICES
 from service.protocol import CapacitiesArgs, Kind, LoadArgs, MatchingArgs, MaxFlowArgs, Reply
 from service.settings import Settings
@@ -247,8 +247,8 @@ def test_workers_share_a_device(
 
 
 def test_a_network_too_large_for_the_device_stays_on_the_host(caller: Caller, start_worker: StartWorker) -> None:
-    def try_both(network: Network, *, room: Room = unlimited) -> TrialEngine:
-        return TrialEngine(network, partial(CpuEngine, room=room), partial(OnDevice, room=room))
+    def try_both(network: Network, *, room: Room = unlimited) -> AutoEngine:
+        return AutoEngine(network, partial(CpuEngine, room=room), partial(OnDevice, room=room))
 
     worker = start_worker(open_engine=try_both)
     caller.wait_ready()

@@ -9,6 +9,7 @@ from math import inf
 import numpy as np
 import pytest
 
+from gpu_engine.auto import AT_LEAST_MS, MUCH_LONGER, AutoEngine, Race
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.cpu.state import CpuFlowState
 from gpu_engine.engine import Control, Engine, FlowState, Mode, SolveReport
@@ -18,7 +19,6 @@ from gpu_engine.generators import generate
 from gpu_engine.incremental import TooSlow
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.trial import AT_LEAST_MS, MUCH_LONGER, Race, TrialEngine
 from service.protocol import Kind, MaxFlowArgs
 from service.store.graphs import Catalogue
 from tests.congruence import check_sequence
@@ -68,7 +68,7 @@ def small() -> tuple[Network, Terminals]:
 )
 def test_the_first_to_end_stays(host: type[Engine], rival: type[Engine], reason: str) -> None:
     network, terminals = small()
-    engine = TrialEngine(network, host, rival)
+    engine = AutoEngine(network, host, rival)
     states = [engine.open(terminals), engine.open(Terminals.of([1], [network.n_vertices - 1]))]
     report = engine.solve(states[0])
     assert engine.name == "fast"
@@ -87,7 +87,7 @@ def test_a_rival_that_cannot_be_opened_has_lost() -> None:
         raise MemoryError("80 GB wanted")
 
     network, terminals = small()
-    engine = TrialEngine(network, CpuEngine, rival)
+    engine = AutoEngine(network, CpuEngine, rival)
     report = engine.solve(engine.open(terminals))
     assert "80 GB wanted" in report.reason
     assert engine.name == "cpu"
@@ -104,7 +104,7 @@ class Cramped(CpuEngine):
 
 def test_a_rival_without_room_is_no_slower_one() -> None:
     network, terminals = small()
-    engine = TrialEngine(network, CpuEngine, Cramped)
+    engine = AutoEngine(network, CpuEngine, Cramped)
     report = engine.solve(engine.open(terminals))
     assert report.engine == engine.name == "cpu"
     assert "cpu alone can solve the network: 7 more bytes" in report.reason
@@ -123,7 +123,7 @@ def test_a_trial_holds_what_both_hold() -> None:
             held.append(engine.footprint)
             return super().solve(state, control, cold=cold)
 
-    engine = TrialEngine(network, CpuEngine, Watched)
+    engine = AutoEngine(network, CpuEngine, Watched)
     state = engine.open(terminals)
     alone = engine.footprint
     engine.solve(state)
@@ -136,7 +136,7 @@ def test_a_trial_holds_what_both_hold() -> None:
 
 def test_a_cancel_reaches_both_and_decides_nothing() -> None:
     network, terminals = small()
-    engine = TrialEngine(network, Slow, Slow)
+    engine = AutoEngine(network, Slow, Slow)
     state, control = engine.open(terminals), Control()
     threading.Timer(0.05, control.cancel).start()
     with pytest.raises(Cancelled):
@@ -147,12 +147,12 @@ def test_a_cancel_reaches_both_and_decides_nothing() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_updates_before_and_after_the_trial(seed: int) -> None:
     """Also those that open and close infinite edges."""
-    check_sequence(lambda network: TrialEngine(network, CpuEngine, Fast), seed, steps=6)
+    check_sequence(lambda network: AutoEngine(network, CpuEngine, Fast), seed, steps=6)
 
 
 def test_rows_keep_their_order_in_the_report() -> None:
     network, terminals = small()
-    engine = TrialEngine(network, CpuEngine, Slow)
+    engine = AutoEngine(network, CpuEngine, Slow)
     state = engine.open(terminals)
     before = engine.solve(state).value
     rows = np.flatnonzero(network.capacity < 1 << 40)[:5]
@@ -169,7 +169,7 @@ def test_rounds_alone_are_promised_their_working_memory_once() -> None:
         nonlocal promised
         promised += needed
 
-    engine = TrialEngine(network, partial(CpuEngine, room=room), partial(Fast, room=room), room)
+    engine = AutoEngine(network, partial(CpuEngine, room=room), partial(Fast, room=room), room)
     state = engine.open(terminals)
     engine.solve(state)
     needs = engine.needs
@@ -186,7 +186,7 @@ def test_a_rival_whose_opening_was_cancelled_holds_nothing() -> None:
             raise Cancelled("cancelled while it waited for memory")
 
     network, terminals = small()
-    engine = TrialEngine(network, CpuEngine, Waiting)
+    engine = AutoEngine(network, CpuEngine, Waiting)
     state = engine.open(terminals)
     before = engine.footprint
     with pytest.raises(Cancelled):
@@ -222,11 +222,11 @@ class Stumbling(CpuEngine):
         return replace(report, timings_ms={"solve": self.took_ms}) if self.took_ms else report
 
 
-def decided(rival: type[CpuEngine], room: Room = unlimited) -> tuple[TrialEngine, list[FlowState]]:
+def decided(rival: type[CpuEngine], room: Room = unlimited) -> tuple[AutoEngine, list[FlowState]]:
     """An engine that has decided for the rival, over a host that was slow that one time, and two solved states."""
     hosts = iter([Slow, CpuEngine, CpuEngine])
     network, terminals = small()
-    engine = TrialEngine(network, lambda network: next(hosts)(network, room), partial(rival, room=room), room)
+    engine = AutoEngine(network, lambda network: next(hosts)(network, room), partial(rival, room=room), room)
     states = [engine.open(terminals), engine.open(Terminals.of([1], [network.n_vertices - 1]))]
     for state in states:
         engine.solve(state)
@@ -234,7 +234,7 @@ def decided(rival: type[CpuEngine], room: Room = unlimited) -> tuple[TrialEngine
     return engine, list(states)
 
 
-def check_values(engine: TrialEngine, states: list[FlowState]) -> None:
+def check_values(engine: AutoEngine, states: list[FlowState]) -> None:
     wanted = CpuEngine(Network(engine.network.edge_list()))
     for state in states:
         value = wanted.solve(wanted.open(state.terminals)).value
@@ -253,7 +253,7 @@ def faster(monkeypatch: pytest.MonkeyPatch, first: int) -> None:
     monkeypatch.setattr(Race, "alone", alone)
 
 
-def close_some(engine: TrialEngine) -> None:
+def close_some(engine: AutoEngine) -> None:
     rows = np.flatnonzero(engine.network.capacity < 1 << 40)[::7]
     engine.update(rows, np.zeros(len(rows), np.int64))
 
@@ -316,7 +316,7 @@ def test_a_trial_that_was_cancelled_is_made_up_for(monkeypatch: pytest.MonkeyPat
     check_values(engine, states)
 
 
-def limited(monkeypatch: pytest.MonkeyPatch) -> tuple[TrialEngine, list[FlowState], Callable[[Footprint], None]]:
+def limited(monkeypatch: pytest.MonkeyPatch) -> tuple[AutoEngine, list[FlowState], Callable[[Footprint], None]]:
     """A `Stalling` that has won, and a call that leaves it room for so much more than it holds."""
     left = Footprint(1 << 40)
 
@@ -378,13 +378,13 @@ def test_it_stays_if_it_is_the_faster_one_again_and_may_then_take_longer(monkeyp
     engine, states = decided(Stumbling)
     faster(monkeypatch, 0)
     tried: list[str] = []
-    try_both = TrialEngine._try_both
+    try_both = AutoEngine._try_both
 
-    def counted(self: TrialEngine, state: FlowState, control: Control) -> SolveReport:
+    def counted(self: AutoEngine, state: FlowState, control: Control) -> SolveReport:
         tried.append(self.name)
         return try_both(self, state, control)
 
-    monkeypatch.setattr(TrialEngine, "_try_both", counted)
+    monkeypatch.setattr(AutoEngine, "_try_both", counted)
     for took_ms in (AT_LEAST_MS, 2 * AT_LEAST_MS, 3 * AT_LEAST_MS, 12 * AT_LEAST_MS, 13 * AT_LEAST_MS, AT_LEAST_MS):
         monkeypatch.setattr(Stumbling, "took_ms", took_ms)
         assert engine.solve(states[0], cold=True).engine == "stumbling"
@@ -437,9 +437,9 @@ def test_a_cancel_of_a_second_trial_leaves_all_as_it_was(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("seed", range(20))
 def test_updates_between_trials(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each solve from zero is another trial."""
-    monkeypatch.setattr("gpu_engine.trial.AT_LEAST_MS", 1e-9)
-    monkeypatch.setattr("gpu_engine.trial.MUCH_LONGER", 1e-9)
-    check_sequence(lambda network: TrialEngine(network, CpuEngine, Fast), seed, steps=6)
+    monkeypatch.setattr("gpu_engine.auto.AT_LEAST_MS", 1e-9)
+    monkeypatch.setattr("gpu_engine.auto.MUCH_LONGER", 1e-9)
+    check_sequence(lambda network: AutoEngine(network, CpuEngine, Fast), seed, steps=6)
 
 
 def test_the_list_of_graphs_names_the_engine_that_has_a_graph_now(
@@ -447,8 +447,8 @@ def test_the_list_of_graphs_names_the_engine_that_has_a_graph_now(
 ) -> None:
     """It named the one that the graph was loaded with for ever; and after a trial it told nothing of what it takes."""
 
-    def try_both(network: Network, *, room: Room = unlimited) -> TrialEngine:
-        return TrialEngine(network, partial(CpuEngine, room=room), partial(Fast, room=room), room)
+    def try_both(network: Network, *, room: Room = unlimited) -> AutoEngine:
+        return AutoEngine(network, partial(CpuEngine, room=room), partial(Fast, room=room), room)
 
     worker = start_worker(open_engine=try_both)
     catalogue = Catalogue(caller.dispatcher.client, caller.dispatcher.keys)
@@ -462,9 +462,9 @@ def test_the_list_of_graphs_names_the_engine_that_has_a_graph_now(
     caller.load("g", generate("genrmf-wide", seed=1, a=6))
     for winner, name in ((0, "cpu"), (1, "fast")):
         faster(monkeypatch, winner)
-        monkeypatch.setattr("gpu_engine.trial.GRACE_S", 60)
+        monkeypatch.setattr("gpu_engine.auto.GRACE_S", 60)
         caller.ask(Kind.MAX_FLOW, "g", MaxFlowArgs(sources=[0], sinks=[215]))
         (graph,) = worker.graphs.residents.all()
-        assert isinstance(graph.engine, TrialEngine)
+        assert isinstance(graph.engine, AutoEngine)
         graph.engine._longest_ms = 0  # the next solve is another trial
         eventually(partial(is_told, name))

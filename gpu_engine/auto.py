@@ -1,14 +1,14 @@
-"""The engine that finds out: two engines run its first solve at once, and the faster one stays until it is slow.
+"""The engine "auto": two engines run its first solve at once, and the faster one stays until it is slow.
 
 No rule on size and shape told the faster engine reliably: of networks of 80 to 90 thousand arcs one is twice as fast on
-a CPU core, another a third faster on a device (benchmarks/NOTES.md). So the choice is measured, on the network it is
-for. Until then the host engine does all else; once decided, calls go straight to the engine that won and the other's
-memory is free.
+a CPU core, another a third faster on a device (benchmarks/NOTES.md). So both engines are measured on the network at
+hand. Until then the host engine does all else; once decided, calls go straight to the engine that won, and the memory
+of the other one is freed.
 
-What was measured holds for the terminals and the capacities of that solve. With others the engine that won may be the
-slower one: by a factor of thousands on a device, where excess has to walk along chains. So once a solve from zero takes
-much longer than the one that was measured, both engines are tried again: at once if the engine stops by itself, as one
-on a device does, else in the next solve from zero, as this one has its answer.
+The measurement holds for the terminals and the capacities of that solve. With others the engine that won may be the
+slower one: by a factor of thousands on a device, where excess has to travel along chains. So once a solve from zero
+takes much longer than the one that was measured, both engines are tried again: at once if the engine stops by itself,
+as one on a device does, else in the next solve from zero, as this one has its answer.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -49,19 +49,16 @@ race, and longer than `AT_LEAST_MS`. A solve that is cancelled after that time c
 
 
 @dataclass(eq=False, slots=True)
-class TrialState(FlowState):
+class AutoState(FlowState):
     """A flow state of whichever engine has it now."""
 
     terminals: Terminals
     inner: FlowState
 
 
-class TrialEngine(Engine):
-    """What ``open_host`` opens until the first cold solve, then the faster of it and what ``open_rival`` opens on the
-    same network, until it proves to be slow.
-
-    The two engines ask ``room``.
-    """
+class AutoEngine(Engine):
+    """The engine of ``open_host`` until the first cold solve; then the faster of this one and that of ``open_rival``,
+    on the same network, until that proves to be slow. Both engines ask ``room``."""
 
     def __init__(
         self,
@@ -74,11 +71,12 @@ class TrialEngine(Engine):
         self._room = room
         self._engine = open_host(network)
         self._trying: Engine | None = None
-        """The other one during a trial; the network is shared."""
+        """The other engine during a trial, on the same network."""
         self._open, self._open_other = open_host, open_rival
         self._longest_ms = 0.0
-        """Both are tried again once a solve from zero takes longer; 0 before the first trial."""
-        self._states: list[TrialState] = []
+        """The limit of a solve from zero, in ms, beyond which both engines are tried again; 0 before the first
+        trial."""
+        self._states: list[AutoState] = []
         self._verdict = ""
 
     @property
@@ -86,14 +84,14 @@ class TrialEngine(Engine):
         """The name of the engine that has the states now."""
         return self._engine.name
 
-    def open(self, terminals: Terminals) -> TrialState:
+    def open(self, terminals: Terminals) -> AutoState:
         return self._keep(terminals, self._engine.open(terminals))
 
-    def restore(self, terminals: Terminals, arrays: Mapping[str, NDArray[np.generic]]) -> TrialState:
+    def restore(self, terminals: Terminals, arrays: Mapping[str, NDArray[np.generic]]) -> AutoState:
         return self._keep(terminals, self._engine.restore(terminals, arrays))
 
-    def _keep(self, terminals: Terminals, inner: FlowState) -> TrialState:
-        state = TrialState(terminals, inner)
+    def _keep(self, terminals: Terminals, inner: FlowState) -> AutoState:
+        state = AutoState(terminals, inner)
         self._states.append(state)
         return state
 
@@ -134,7 +132,7 @@ class TrialEngine(Engine):
         return report
 
     def _note(self, took_ms: float) -> None:
-        """A solve has taken so long, or longer if it was cancelled."""
+        """Note the time of a solve, or of one that was cancelled after this time."""
         if took_ms > self._longest_ms:
             self._engine.longest_ms = 0.0
 
@@ -170,7 +168,7 @@ class TrialEngine(Engine):
         return race.report
 
     def _decide(self, report: SolveReport) -> None:
-        """The engine stays while its solves from zero do not take much longer than this one."""
+        """Keep the engine of this solve while its solves from zero do not take much longer."""
         self._engine.longest_ms = self._longest_ms = max(MUCH_LONGER * report.timings_ms["solve"], AT_LEAST_MS)
 
     def cut(self, state: FlowState, control: Control | None = None, *, near: End = "sources") -> Cut:
@@ -209,8 +207,8 @@ class TrialEngine(Engine):
         return self._engine.needs
 
 
-def _own(state: FlowState) -> TrialState:
-    assert isinstance(state, TrialState)
+def _own(state: FlowState) -> AutoState:
+    assert isinstance(state, AutoState)
     return state
 
 
@@ -231,7 +229,7 @@ class Race:
         self._spent_s = 0.0
 
     def verdict(self, first: int) -> str:
-        """Why this one was chosen, for people."""
+        """Why the engine with this index has won, as a text for people."""
         winner, loser = (self._entries[i][0].name for i in (first, 1 - first))
         error = self._errors[1 - first]
         if isinstance(error, OutOfMemory):
@@ -241,7 +239,8 @@ class Race:
         return f"{winner} alone solved the network in a trial, as {loser} failed: {type(error).__name__}: {error}"
 
     def run(self) -> tuple[int, bool]:
-        """Which engine is first, and whether another was about as fast; then all are cancelled.
+        """Solve on all engines at once. The others get as much time again as the first one has taken, then they are
+        cancelled. Returns the index of the first one, and whether the others have ended in that time.
 
         Raises `Cancelled` if the caller cancelled, and a solve's error if none succeeds.
         """
