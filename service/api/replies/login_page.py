@@ -1,38 +1,15 @@
-"""The page on which a person types an API key, and how all plain pages look. No script, nothing loaded from anywhere.
+"""The page on which a person types an API key, and what the same address shows to a person who is logged in."""
 
-All links are relative, as those of the console are, so that the page stands wherever a proxy puts the service.
-"""
-
-import base64
-import hashlib
 import re
 from html import escape
 from typing import Final
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 
+from service.api.replies.pages import HOME, plain_page, root_of
 from service.store.sessions import SESSION_S
 
-STYLE: Final = """
-:root { color-scheme: light dark; --dim: #666; --bad: #b3261e; }
-@media (prefers-color-scheme: dark) { :root { --dim: #aaa; --bad: #ff8a80; } }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 32rem; margin: 4rem auto; padding: 0 1.25rem; }
-h1 { font-size: 1.5rem; margin: 0 0 .4rem; } .dim { color: var(--dim); } .bad { color: var(--bad); }
-label, button { display: block; margin: .8rem 0 0; } button { padding: .3rem 1.2rem; font: inherit; }
-input { display: block; width: 100%; box-sizing: border-box; padding: .4rem; font: inherit; }
-[hidden] { display: none; }
-"""
-_HASH: Final = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-FORM_HEADERS: Final = {
-    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'self'; "
-    "frame-ancestors 'none'",
-    # Without a referrer browsers send `Origin: null` with a form, which is refused as that of another page.
-    "Referrer-Policy": "same-origin",
-    "Vary": "Accept, Cookie",
-}
-
-HOME: Final = "/console"
 LOCAL: Final = re.compile(r"/(?![/\\])[!-~]{0,1023}")
 """A path of this service: no other host can be meant by it, and no header can be forged with it."""
 
@@ -82,11 +59,6 @@ def asked_to_log_in(request: Request, said: str) -> Response:
     return response
 
 
-def root_of(path: str) -> str:
-    """What leads from the page at this path to that of the whole service."""
-    return "../" * (path.count("/") - 1) or "./"
-
-
 def session_page(key_id: str, scope: str) -> Response:
     """What somebody sees who is logged in."""
     who = f"<p>You are logged in with the key <code>{escape(key_id)}</code>, scope {escape(scope)}.</p>"
@@ -100,12 +72,3 @@ def open_page() -> Response:
 
 def _page(parts: list[str], status: int = 200) -> Response:
     return plain_page("Headrace: log in", parts, status)
-
-
-def plain_page(title: str, parts: list[str], status: int) -> Response:
-    """A page of these parts, which are markup; the title is text."""
-    head = (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head><body>'
-    )
-    return HTMLResponse(f"{head}<h1>Headrace</h1>{''.join(parts)}</body></html>", status, FORM_HEADERS)

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from service.api.headers import wants_page
-from service.api.replies.login_page import HOME, plain_page, root_of
+from service.api.replies.pages import HOME, plain_page, root_of
 from service.errors import TITLES, ServiceError
 
 STATUS_PAGE: Final = "/status"

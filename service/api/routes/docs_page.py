@@ -1,8 +1,5 @@
-"""/docs: the API as one page for people, made of the OpenAPI document. No script, nothing loaded from anywhere, so that
-it is there without internet, and whatever a page of scripts could be made to do cannot happen."""
+"""/docs: the API as one page for people, made of the OpenAPI document."""
 
-import base64
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
@@ -10,6 +7,8 @@ from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import HTMLResponse, Response
+
+from service.api.replies.pages import headers_of, page_of
 
 router = APIRouter(include_in_schema=False)
 
@@ -27,11 +26,6 @@ th { font-weight: 500; color: var(--dim); } td { border-top: 1px solid var(--lin
 .dim { color: var(--dim); } nav { display: flex; flex-wrap: wrap; gap: 0 1rem; } .wide { overflow-x: auto; }
 summary { cursor: pointer; }
 """
-_HASH: Final = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-HEADERS: Final = {
-    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'",
-}
 BOUNDS: Final = (
     ("minimum", "from"),
     ("exclusiveMinimum", "above"),
@@ -48,22 +42,20 @@ def docs(request: Request) -> Response:
     page = getattr(app.state, "docs_page", None)
     if page is None:
         page = app.state.docs_page = docs_page(app.openapi())
-    return HTMLResponse(page, headers=HEADERS)
+    return HTMLResponse(page, headers=headers_of(STYLE, has_form=False))
 
 
 def docs_page(document: Document) -> str:
-    """The whole page."""
+    """The markup of the whole page."""
     by_tag: dict[str, list[str]] = {}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             tag = (operation.get("tags") or ["other"])[0]
             by_tag.setdefault(tag, []).append("".join(_operation(method, path, operation)))
-    title = escape(f"{document['info']['title']}, API version {document['info']['version']}")
+    title = f"{document['info']['title']}, API version {document['info']['version']}"
     links = "".join(f'<a href="#{escape(tag)}">{escape(tag)}</a>' for tag in (*by_tag, "schemas"))
     parts = [
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title>',
-        f"<style>{STYLE}</style></head><body><h1>{title}</h1>",
+        f"<h1>{escape(title)}</h1>",
         f"<p>{_prose(document['info'].get('description', ''))}</p>",
         '<p class="dim">The same for programs: <a href="openapi.json">/openapi.json</a>. '
         'In the browser: <a href="console">the console</a>. The state of the service: <a href="status">/status</a>. '
@@ -75,7 +67,7 @@ def docs_page(document: Document) -> str:
     parts.append('<h2 id="schemas">schemas</h2>')
     for name, schema in sorted(document["components"]["schemas"].items()):
         parts += _schema(name, schema)
-    return "\n".join(parts) + "</body></html>"
+    return page_of(title, STYLE, "\n".join(parts))
 
 
 def _operation(method: str, path: str, operation: Document) -> Iterator[str]:

@@ -12,7 +12,8 @@ from service.api.bodies.receive import read_body
 from service.api.guards.access import caller_of
 from service.api.guards.cookie import forget_session, is_secure, session_of, set_session
 from service.api.headers import FORM, require_media_type
-from service.api.replies.login_page import HOME, local_path, login_page, open_page, session_page
+from service.api.replies.login_page import local_path, login_page, open_page, session_page
+from service.api.replies.pages import HOME
 from service.errors import ServiceError
 
 router = APIRouter(include_in_schema=False)

@@ -1,7 +1,5 @@
-"""/status for people: one page made on the server, no script, nothing loaded from anywhere."""
+"""/status for people: one page made on the server."""
 
-import base64
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
@@ -9,7 +7,8 @@ from typing import Any, Final
 
 from starlette.responses import HTMLResponse, Response
 
-from service.api.replies.login_page import FORM_HEADERS, LOG_OUT
+from service.api.replies.login_page import LOG_OUT
+from service.api.replies.pages import VARIES, headers_of, page_of
 from service.errors import DATA_GONE
 from service.queue.models import RedisInfo, WorkerInfo
 from service.store.catalogue import GraphInfo
@@ -29,19 +28,6 @@ th, td { text-align: left; padding: .3rem 1.25rem .3rem 0; border-bottom: 1px so
 th { font-weight: 500; color: var(--dim); } th:last-child, td:last-child { padding-right: 0; }
 .n { text-align: right; } .notes { white-space: normal; }
 """
-_HASH: Final = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-HEADERS: Final = {
-    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-    "Vary": "Accept, Cookie",
-}
-WITH_FORM: Final = {
-    "Content-Security-Policy": HEADERS["Content-Security-Policy"].replace("form-action 'none'", "form-action 'self'"),
-    "Referrer-Policy": FORM_HEADERS["Referrer-Policy"],
-}
 
 Cell = str | int
 
@@ -88,13 +74,9 @@ def status_page(content: Mapping[str, Any], key_id: str | None = None) -> Respon
         '<a href="metrics">/metrics</a>.</p>',
         "" if key_id is None else f'<p class="dim">Logged in with the key {escape(key_id)}.</p>{LOG_OUT}',
     )
-    head = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Headrace status</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta http-equiv="refresh" content="{REFRESH_S}"><style>{STYLE}</style></head><body>'
-    )
-    headers = HEADERS if key_id is None else HEADERS | WITH_FORM
-    return HTMLResponse(head + "\n".join(parts) + "</body></html>", headers=headers)
+    reload = f'<meta http-equiv="refresh" content="{REFRESH_S}">'
+    page = page_of("Headrace status", STYLE, "\n".join(parts), reload)
+    return HTMLResponse(page, headers=headers_of(STYLE, has_form=key_id is not None) | VARIES)
 
 
 def _headline(workers: Sequence[WorkerInfo]) -> str:
