@@ -7,7 +7,17 @@ import numpy as np
 
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats._assemble import check_edge_count, check_vertex_count
-from gpu_engine.formats._text import Bytes, Fields, Lines, as_text, blank_lines, first_bytes, split_fields, split_lines
+from gpu_engine.formats._text import (
+    Bytes,
+    Fields,
+    Lines,
+    as_text,
+    blank_lines,
+    fields_of,
+    first_bytes,
+    split_fields,
+    split_lines,
+)
 from gpu_engine.formats.limits import Limits, Source, load
 
 KNOWN: Final = b"cpna"
@@ -62,11 +72,6 @@ def _stated(text: Bytes, lines: Lines, letter: Bytes) -> tuple[str, int, int]:
     early = lines.where((lines.number < number) & np.isin(letter, list(b"na")))
     early.place.refuse(np.ones(len(early), dtype=bool), "stands before the 'p' line")
     return words[1], int(words[2]), int(words[3])
-
-
-def fields_of(text: Bytes, lines: Lines, k: int) -> list[str]:
-    """The blank-separated fields of line k."""
-    return text[lines.start[k] : lines.stop[k]].tobytes().decode().split()
 
 
 def is_count(field: str) -> bool:

@@ -96,6 +96,11 @@ def split_lines(text: Bytes) -> Lines:
     return Lines(start, stop, number)
 
 
+def fields_of(text: Bytes, lines: Lines, k: int) -> list[str]:
+    """The blank-separated fields of line k, as Python strings."""
+    return text[lines.start[k] : lines.stop[k]].tobytes().decode().split()
+
+
 def first_bytes(text: Bytes, lines: Lines) -> Bytes:
     """uint8[lines], the first byte of each; a space for an empty line."""
     empty = lines.start == lines.stop

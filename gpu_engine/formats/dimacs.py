@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats import _capacity
 from gpu_engine.formats._assemble import assemble
-from gpu_engine.formats._dimacs import Problem, fields_of, is_count, read_problem
+from gpu_engine.formats._dimacs import Problem, is_count, read_problem
 from gpu_engine.formats._dimacs_arcs import Arcs, written_arcs
+from gpu_engine.formats._text import fields_of
 from gpu_engine.formats._vertices import refuse_limited
 from gpu_engine.formats.dimacs_min import read_min
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source

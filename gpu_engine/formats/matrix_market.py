@@ -15,6 +15,7 @@ from gpu_engine.formats._text import (
     Lines,
     as_text,
     blank_lines,
+    fields_of,
     first_bytes,
     split_fields,
     split_lines,
@@ -62,7 +63,7 @@ def read_matrix_market(source: Source, limits: Limits = DEFAULT_LIMITS, precisio
 
 
 def _banner(text: Bytes, lines: Lines) -> tuple[str, str]:
-    fields = _line(text, lines, 0) if len(lines) else []
+    fields = fields_of(text, lines, 0) if len(lines) else []
     if [field.lower() for field in fields[:3]] != BANNER or len(fields) != 5:
         raise InvalidNetwork("line 1: '%%MatrixMarket matrix coordinate VALUE SYMMETRY' expected", lines=[1])
     value, symmetry = fields[3].lower(), fields[4].lower()
@@ -72,7 +73,7 @@ def _banner(text: Bytes, lines: Lines) -> tuple[str, str]:
 
 
 def _size(text: Bytes, content: Lines) -> tuple[int, int, int]:
-    fields = _line(text, content, 0) if len(content) else []
+    fields = fields_of(text, content, 0) if len(content) else []
     number = int(content.number[0]) if len(content) else 1
     if len(fields) != 3 or not all(field.isdigit() and len(field) <= 18 for field in fields):
         raise InvalidNetwork(f"line {number}: 'ROWS COLUMNS ENTRIES' expected", lines=[number])
@@ -80,7 +81,3 @@ def _size(text: Bytes, content: Lines) -> tuple[int, int, int]:
     if rows != columns:
         raise InvalidNetwork(f"line {number}: the matrix must be square, not {rows} x {columns}", lines=[number])
     return rows, columns, entries
-
-
-def _line(text: Bytes, lines: Lines, k: int) -> list[str]:
-    return text[lines.start[k] : lines.stop[k]].tobytes().decode().split()
