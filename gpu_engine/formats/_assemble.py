@@ -8,7 +8,7 @@ from gpu_engine.formats._capacity import Amounts
 from gpu_engine.formats._names import Names, refuse_repeats
 from gpu_engine.formats._place import ROWS, Place
 from gpu_engine.formats._vertices import Limited, rising
-from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits
+from gpu_engine.formats.limits import Limits
 from gpu_engine.formats.numbering import hint_of_names
 from gpu_engine.networks.coordinates import Coordinates, check_coordinates
 from gpu_engine.networks.edgelist import EdgeList
@@ -22,9 +22,9 @@ def assemble(
     head: NDArray[np.integer],
     capacity: UnitArray,
     *,
-    n_vertices: int | None = None,
+    n_vertices: int | None,
     undirected: bool | BoolArray = False,
-    decimals: int = 0,
+    decimals: int,
     edge_ids: Names | None = None,
     vertex_labels: Names | None = None,
     source: int | None = None,
@@ -35,7 +35,7 @@ def assemble(
     costs: Amounts | None = None,
     lower: UnitArray | None = None,
     rounded: Rounded = UNROUNDED,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: Limits,
     unique: bool = False,
     limited: Limited | None = None,
     coordinates: Coordinates | None = None,

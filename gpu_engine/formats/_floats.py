@@ -26,7 +26,7 @@ FINEST: Final = 15
 
 
 def floats_as_units(
-    column: NDArray[np.floating], place: Place, precision: Precision, unlimited: BoolArray | None = None
+    column: NDArray[np.floating], place: Place, precision: Precision, unlimited: BoolArray | None
 ) -> tuple[UnitArray, int, Rounded]:
     """Units int64[m], `INFINITE` for positive infinity, their decimals, and what rounding has changed where no row is
     `unlimited`; raises what is refused. O(m)."""

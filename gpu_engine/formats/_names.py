@@ -98,7 +98,7 @@ def find_label(name: int | str, labels: Names, what: str) -> int:
     raise InvalidNetwork(f"{what} {shown(name)} is no vertex label{hint}", vertices=[name], field=pointer(what))
 
 
-def look_up(names: pa.Array, labels: Names, place: Place, what: str) -> NDArray[np.int64]:
+def look_up(names: pa.Array, labels: Names, what: str) -> NDArray[np.int64]:
     """int64[m], the position of each name among `labels`; unknown names are refused."""
     known = as_arrow(labels)
     if not len(names):
@@ -111,6 +111,6 @@ def look_up(names: pa.Array, labels: Names, place: Place, what: str) -> NDArray[
     if unknown.any():
         first = names[int(np.argmax(unknown))].as_py()
         hint = did_you_mean(first, known.slice(0, MAX_CANDIDATES).to_pylist()) if isinstance(first, str) else ""
-        place.refuse(unknown, "is no vertex label", what=what, value_of=lambda row: names[row].as_py(), hint=hint)
+        ROWS.refuse(unknown, "is no vertex label", what=what, value_of=lambda row: names[row].as_py(), hint=hint)
     index: NDArray[np.int64] = found.to_numpy(zero_copy_only=False).astype(np.int64)
     return index

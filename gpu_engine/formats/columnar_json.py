@@ -229,7 +229,7 @@ def _limited(body: Mapping[str, Any], labels: Names | None, precision: Precision
             raise InvalidNetwork(f"{name} must be an array, not {shown(column)}", field=pointer(name))
     ids = _names(given["vertices"], "vertices")
     if labels is not None:
-        ids = look_up(as_arrow(ids), labels, ROWS, "vertices")
+        ids = look_up(as_arrow(ids), labels, "vertices")
     elif not isinstance(ids, np.ndarray):
         raise InvalidNetwork("the vertices of this graph are numbered: name them so", field="/vertices")
     return Limited(ids, _capacities(given["vertex_capacity"], precision, VERTEX_ROWS))
@@ -312,7 +312,7 @@ def _vertices(
     labels: Names | None = None
     if body.get("vertex_labels") is not None:
         labels = _names(body["vertex_labels"], "vertex_labels")
-        ends = [look_up(as_arrow(end), labels, ROWS, what) for end, what in ((tail, "tail"), (head, "head"))]
+        ends = [look_up(as_arrow(end), labels, what) for end, what in ((tail, "tail"), (head, "head"))]
     elif isinstance(tail, np.ndarray) and isinstance(head, np.ndarray):
         ends = [tail, head]
     elif isinstance(tail, np.ndarray) or isinstance(head, np.ndarray):

@@ -125,9 +125,7 @@ def part(whole: Whole, desk: Desk, forest: Forest, root: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def grow_some(
-    whole: Whole, small: Reduced, desk: Desk, forest: Forest, slots: NDArray[np.int64], most: int = BLOCK_ARCS
-) -> int:
+def grow_some(whole: Whole, small: Reduced, desk: Desk, forest: Forest, slots: NDArray[np.int64], most: int) -> int:
     """Cut until something is to be said, which is told: after ``most`` arcs scanned, about, `SEEN`."""
     counts, begun = forest.counts, slots[ARCS_SCANNED]
     while counts[LEFT] > 0:

@@ -70,7 +70,7 @@ def refusal(model: type[BaseModel], error: ValidationError) -> ServiceError:
     return ServiceError("invalid_body", "; ".join(told), field=pointer(*place) or None, operation=operation)
 
 
-def text_of(kind: str, message: str, given: object = None) -> str:
+def text_of(kind: str, message: str, given: object) -> str:
     """One error of pydantic without its Python; for a choice with what was probably meant."""
     plain = SUBJECT.sub("should", message.removeprefix("Value error, ")).replace(" after validation", "")
     if kind in ("literal_error", "enum"):

@@ -6,7 +6,7 @@ about the name does: a command is either queued before the change, and goes with
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import redis
@@ -34,7 +34,7 @@ class Loads:
 
     of_graph: dict[str, int]
     of_worker: dict[str, int]
-    owner: dict[str, str] = field(default_factory=dict)
+    owner: dict[str, str]
     """Who serves each graph that there is."""
 
     def owned_by(self, worker: str) -> list[str]:

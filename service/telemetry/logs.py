@@ -43,8 +43,9 @@ def _standard_error() -> TextIO:
     return open(os.devnull, "w") if stderr is None else stderr
 
 
-def configure(process: str, level: int = logging.INFO) -> None:
-    """Send structlog and the standard library's loggers to stderr; `process` names the writer in each line."""
+def configure(process: str) -> None:
+    """Send lines of level INFO and above, of structlog and of the standard library, to stderr; `process` names the
+    writer."""
 
     def name_the_process(_logger: Any, _method: str, event: EventDict) -> EventDict:
         event["process"] = process  # not a context variable: threads start without any
@@ -74,7 +75,7 @@ def configure(process: str, level: int = logging.INFO) -> None:
     structlog.configure(
         processors=[*shared, *ending],
         logger_factory=partial(Lines, handler),
-        wrapper_class=structlog.make_filtering_bound_logger(level),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         cache_logger_on_first_use=True,
     )
     handler.setFormatter(
@@ -85,4 +86,4 @@ def configure(process: str, level: int = logging.INFO) -> None:
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(level)
+    root.setLevel(logging.INFO)

@@ -52,7 +52,7 @@ def problem_content(error: ServiceError) -> dict[str, Any]:
     } | error.where.members()
 
 
-def problem_response(error: ServiceError, request_id: str | None = None) -> Response:
+def problem_response(error: ServiceError, request_id: str | None) -> Response:
     """The answer to a refusal, with Retry-After where waiting helps."""
     body = problem_content(error)
     if request_id is not None:

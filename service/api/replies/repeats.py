@@ -48,7 +48,7 @@ class _Kept:
     body: bytes
     headers: Mapping[str, str]
     until: float
-    seen: Seen | None = None
+    seen: Seen | None
     """What the name stood for at the last look."""
 
 

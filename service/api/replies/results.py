@@ -84,14 +84,14 @@ class HeldResponse(StreamingResponse):
 
 
 def result_response(
-    result: Result, media_type: str, headers: Mapping[str, str] | None = None, before: bytes = b"", after: bytes = b""
+    result: Result, media_type: str, headers: Mapping[str, str] | None, before: bytes = b"", after: bytes = b""
 ) -> Response:
     """A long result, alone or as a member of other JSON."""
     n_bytes = len(before) + result.n_bytes + len(after)
     return HeldResponse(_joined(result, before, after), n_bytes, media_type, headers, result.held_bytes)
 
 
-def lines_response(result: Result, after: int, media_type: str, headers: Mapping[str, str] | None = None) -> Response:
+def lines_response(result: Result, after: int, media_type: str, headers: Mapping[str, str] | None) -> Response:
     """A long result of lines without the first one and the ``after + 1`` rows behind it. The last line ends it."""
     return HeldResponse(lines_behind(result.pieces(), after + 2), None, media_type, headers, result.held_bytes)
 
