@@ -1,4 +1,4 @@
-"""Changes of links by rows, as one piece of work for each row."""
+"""The changes of links that one update makes, sorted by vertex, so that one thread can apply those of a vertex."""
 
 from typing import Final, NamedTuple
 
@@ -9,23 +9,23 @@ from gpu_engine.networks.network import Network
 from gpu_engine.types import ArcArray, EdgeArray, UnitArray, VertexArray
 
 PLACE_BITS: Final = 32
-"""Of a number that has a vertex before a place in a batch."""
+"""A key holds a place in a batch in this many low bits, and a vertex above them."""
 
 
 class Batch(NamedTuple):
-    """Changes of links by rows: those of a vertex together, in any order."""
+    """Changes of links, each in the rows of both its ends. The changes of one vertex lie together, in any order."""
 
     vertex: VertexArray
-    """int32[rows], rising."""
+    """int32[rows], rising: the vertices whose rows change."""
     first: VertexArray
-    """int32[rows + 1]: where the changes of each row begin."""
+    """int32[rows + 1]: the changes of row i are those from ``first[i]`` to ``first[i + 1]``."""
     neighbour: VertexArray
     change: UnitArray
 
 
 def batch_of(network: Network, edges: EdgeArray, change: UnitArray) -> Batch:
-    """From edges whose weights have changed by so much, each of which is in the rows of both its ends; loops are left
-    out. O(k log k)."""
+    """The batch for these edges, int64[k], whose weights have changed by ``change``, int64[k]. Loops are left out. O(k
+    log k)."""
     key, end = _keys(edges, network.edge_arc, network.reverse_arc, network.head)
     key.sort()  # numbers alone, which is several times faster than places by numbers
     return Batch(*_rows(key, end, change))
@@ -35,8 +35,9 @@ def batch_of(network: Network, edges: EdgeArray, change: UnitArray) -> Batch:
 def _keys(
     edges: EdgeArray, edge_arc: ArcArray, reverse_arc: ArcArray, head: VertexArray
 ) -> tuple[UnitArray, VertexArray]:
-    """int64[2 edges at most]: each end of an edge that is no loop, before its place among all ends; and int32[2 edges]:
-    all ends, those of an edge beside each other, -1 for those of a loop."""
+    """Keys and ends. A key, int64[2 edges at most], holds an end of an edge that is no loop, and below it the place of
+    that end among all ends. The ends, int32[2 edges], have those of an edge beside each other, and -1 for those of a
+    loop."""
     k = len(edges)
     arc, end = np.empty(k, np.int32), np.empty(2 * k, np.int32)
     for i in range(k):  # a loop for each column, so that many of its items are on their way from memory at once
@@ -58,7 +59,7 @@ def _keys(
 def _rows(
     key: UnitArray, end: VertexArray, change: UnitArray
 ) -> tuple[VertexArray, VertexArray, VertexArray, UnitArray]:
-    """The columns of a `Batch` from rising keys."""
+    """The columns of a `Batch`, from keys that rise."""
     count = len(key)
     vertex, first = np.empty(count, np.int32), np.empty(count + 1, np.int32)
     neighbour, changes = np.empty(count, np.int32), np.empty(count, np.int64)

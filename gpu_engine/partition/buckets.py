@@ -16,7 +16,7 @@ from gpu_engine.partition.columns import lengthened
 from gpu_engine.types import ArcArray, BoolArray, UnitArray, VertexArray
 
 SLOTS: Final = 4
-"""Slots of a bucket: a cache line holds four of them with their weights."""
+"""A row has a multiple of this many slots: a cache line holds four of them with their weights."""
 
 HEADROOM: Final = 8
 """A list has an eighth more slots than its rows, for rows that move."""
@@ -30,11 +30,11 @@ class Buckets(NamedTuple):
     used: NDArray[np.int32]
     room: NDArray[np.int32]
     head: VertexArray
-    """int32[slots]."""
+    """int32[slots]: the neighbours."""
     weight: UnitArray
     """int64[slots], positive where used."""
     end: UnitArray
-    """int64[1]: slots that rows have, or had."""
+    """int64[1]: how many slots were given to rows, those included that rows have left."""
 
     @property
     def nbytes(self) -> int:
@@ -42,25 +42,26 @@ class Buckets(NamedTuple):
 
     @property
     def n_slots_used(self) -> int:
-        """Two for each link. O(n)."""
+        """How many slots hold a neighbour: two for each link. O(n)."""
         return int(self.used.sum(dtype=np.int64))
 
 
 def bucket_bytes(n_vertices: int, n_arcs: int) -> int:
-    """What buckets take at most for so many vertices and arcs, and as much again while they are packed anew."""
+    """Bytes that buckets of so many vertices and arcs take at most, and as many again while they are packed anew."""
     slots = n_arcs + (SLOTS - 1) * n_vertices
     return 2 * (12 * (slots + slots // HEADROOM + SLOTS) + 16 * n_vertices + 8) + 8 * n_arcs
 
 
 def bucketed(row_offsets: ArcArray, head: VertexArray, weight: UnitArray) -> Buckets:
-    """From compressed rows with the weight of each arc, int64[arcs]. O(n + arcs)."""
+    """Buckets of a graph in compressed rows with the weight of each arc, int64[arcs]. O(n + arcs)."""
     n = len(row_offsets) - 1
     used = _weighted(row_offsets, weight)
     return _fill(_laid_out(n, used), row_offsets[:-1].astype(np.int64), np.diff(row_offsets), head, weight)
 
 
 def packed_anew(buckets: Buckets, n_vertices: int, n_more: int) -> Buckets:
-    """The same links, with room for ``n_vertices`` and for at least ``n_more`` slots at the end. O(n + slots)."""
+    """New buckets with the same links, with room for ``n_vertices`` and for at least ``n_more`` slots at the end. O(n +
+    slots)."""
     more = n_vertices - len(buckets.start)
     used = np.concatenate([buckets.used, np.zeros(more, np.int32)])
     start = np.concatenate([buckets.start, np.zeros(more, np.int64)])
@@ -68,8 +69,8 @@ def packed_anew(buckets: Buckets, n_vertices: int, n_more: int) -> Buckets:
 
 
 def with_vertices(buckets: Buckets, more: int) -> Buckets:
-    """The same with so many more vertices, which have no links and no slots yet; those given are of no use any more.
-    O(more), or O(n)."""
+    """Buckets with so many more vertices, which have no links and no slots yet. The buckets given must not be used any
+    more. O(more), or O(n) where columns have to be copied."""
     n = len(buckets.start) + more
     used, room = lengthened(buckets.used, n), lengthened(buckets.room, n)
     return buckets._replace(start=lengthened(buckets.start, n), used=used, room=room)
@@ -111,7 +112,7 @@ def _fill(into: Buckets, start: UnitArray, count: NDArray[np.int32], head: Verte
 
 @njit(cache=True, nogil=True)
 def link_weights(n_arcs: int, edge_arc: ArcArray, reverse_arc: ArcArray, weight: NDArray[np.integer]) -> UnitArray:
-    """int64[arcs]: the weights of all edges of each link, on both of its arcs. O(m)."""
+    """int64[arcs]: the sum of the weights of all edges of a link, on both of its arcs. O(m)."""
     total = np.zeros(n_arcs, np.int64)
     for e in range(len(edge_arc)):
         a = edge_arc[e]
@@ -123,7 +124,7 @@ def link_weights(n_arcs: int, edge_arc: ArcArray, reverse_arc: ArcArray, weight:
 
 @njit(cache=True, nogil=True)
 def _slot(buckets: Buckets, u: int, v: int) -> int:
-    """Where v stands in the row of u, -1 if it does not."""
+    """The slot of v in the row of u, -1 if it has none."""
     for a in range(buckets.start[u], buckets.start[u] + buckets.used[u]):
         if buckets.head[a] == v:
             return a
@@ -132,7 +133,8 @@ def _slot(buckets: Buckets, u: int, v: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _add(buckets: Buckets, u: int, v: int, delta: int) -> bool:
-    """Add to the weight of the link in the row of u. False: there is no room for the row; nothing has changed."""
+    """Add ``delta`` to the weight of the link to v in the row of u. Returns False, and changes nothing, where there is
+    no room for the row."""
     a = _slot(buckets, u, v)
     if a < 0:
         if buckets.used[u] == buckets.room[u]:
@@ -169,8 +171,9 @@ def change_links(
     part: VertexArray,
     cut: UnitArray,
 ) -> int:
-    """Change the weights of links from row ``first`` on, and ``cut`` int64[1] with them. Returns the row for which
-    there is no room: it is to be given again, as the first, once the buckets are packed anew."""
+    """Change the weights of links from row ``first`` of the columns on, and ``cut``, int64[1], with them. Returns the
+    first row that was not applied because there is no room: the caller packs the buckets anew and passes it as
+    ``first``. Returns the number of rows once all are applied."""
     for i in range(first, len(tail)):
         u, v = tail[i], head[i]
         if u == v or delta[i] == 0:
@@ -187,7 +190,7 @@ def change_links(
 
 @njit(cache=True, nogil=True)
 def change_cost(buckets: Buckets, tail: VertexArray, head: VertexArray) -> int:
-    """Slots that `change_links` looks through, about. Vertices that are new to the buckets have none."""
+    """About how many slots `change_links` looks at. Vertices that are new to the buckets have none."""
     n = len(buckets.used)
     total = 2 * len(tail)
     for i in range(len(tail)):
@@ -202,8 +205,9 @@ def change_cost(buckets: Buckets, tail: VertexArray, head: VertexArray) -> int:
 def compressed(
     buckets: Buckets, kept: BoolArray
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], UnitArray, VertexArray]:
-    """Row offsets int64[j+1], heads and weights int64[...] of the kept vertices, numbered by rank, and which these are,
-    int32[j]. All neighbours of a kept vertex are kept. O(n + slots)."""
+    """The graph of the vertices that are ``kept``, bool[n], numbered by rank: row offsets int64[j + 1], heads and
+    weights int64[...], and the vertices themselves, int32[j]. All neighbours of a kept vertex have to be kept. O(n +
+    slots)."""
     n = len(kept)
     rank = np.full(n, -1, np.int64)
     vertices = np.flatnonzero(kept).astype(np.int32)

@@ -1,7 +1,7 @@
 """What vertices and edges weighed when a partition was brought up to date, and what has changed since.
 
-Where each of them weighs 1, what tells is which ones are there: a network never changes its marks but makes others, so
-that nothing is copied to keep them, and they know what has changed since.
+Where each of them weighs 1, the marks of those that were deleted are enough. A network never changes its marks but
+makes others, so they can be kept without a copy, and marks know what has changed since others.
 """
 
 from collections.abc import Callable
@@ -19,24 +19,24 @@ from gpu_engine.types import BoolArray, EdgeArray, UnitArray, VertexArray
 
 
 class ChangedVertices(NamedTuple):
-    """Vertices that came, went or weigh something else now."""
+    """Vertices that were added, were deleted or weigh something else now."""
 
     rows: VertexArray
-    """int32[k]."""
+    """int32[k]: the vertices."""
     there: BoolArray
-    """bool[k]: which of them are there now."""
+    """bool[k]: which of them exist now."""
     weight: UnitArray
-    """int64[k]: what they weigh now, if they are there."""
+    """int64[k]: what they weigh now; it does not count for those that were deleted."""
     total: int
-    """What all that are there weigh together."""
+    """The weight of all vertices that exist."""
 
 
 class Census:
-    """Which vertices were there at the last answer, if each one weighed 1 then."""
+    """Which vertices existed at the last answer, if each one weighed 1 then."""
 
     def __init__(self) -> None:
         self._marks: Marks | None = None
-        """None: not each one weighed 1."""
+        """None where not each vertex weighed 1."""
 
     @property
     def nbytes(self) -> int:
@@ -45,8 +45,9 @@ class Census:
     def changed(
         self, network: Network, weight: UnitArray | None, compare: Callable[[UnitArray], tuple[VertexArray, int]]
     ) -> ChangedVertices:
-        """Since the last call. ``weight`` int64[n], or None: each weighs 1. ``compare`` says of such a column which
-        vertices have changed, and what all weigh together. O(n), or O(what has changed) without weights."""
+        """The vertices that have changed since the last call. ``weight`` is int64[n], or None where each weighs 1.
+        ``compare`` tells of such a column which vertices have changed, int32[k], and what all weigh together. O(n), or
+        O(changes) without weights."""
         before, self._marks = self._marks, network.vertex_marks if weight is None else None
         if before is not None and self._marks is not None:
             rows, total = changed_marks(before, self._marks).astype(np.int32), network.n_live_vertices
@@ -60,9 +61,9 @@ class ChangedEdges(NamedTuple):
     """Edges that weigh something else now."""
 
     rows: EdgeArray
-    """int64[k], rising."""
+    """int64[k], rising: the rows of the edges."""
     delta: UnitArray
-    """int64[k]: how much more."""
+    """int64[k]: how much more each weighs now."""
 
 
 class Scales:
@@ -72,22 +73,22 @@ class Scales:
         self._weights = weights
         self._marks = Marks(0)
         self._capacity: UnitArray = np.empty(0, np.int64)
-        """A copy; of no length where each edge weighs 1."""
+        """A copy of the capacities, int64[m]; of no length where each edge weighs 1."""
 
     @property
     def nbytes(self) -> int:
         return self._marks.nbytes + self._capacity.nbytes
 
     def begin(self, network: Network) -> NDArray[np.integer]:
-        """Know what edges weigh now, and tell it, as `edge_weights` does and with its errors. O(m)."""
+        """Keep and return what edges weigh now, as `edge_weights` tells it and with its errors. O(m)."""
         weight = edge_weights(network, self._weights)
         self._marks = network.edge_marks
         self._capacity = np.array(weight if self._weights == "capacity" else [], np.int64)
         return weight
 
     def changed(self, network: Network) -> ChangedEdges:
-        """Since the last call. Raises as `edge_weights` does, and knows what it did then. O(m), or O(what has changed)
-        where each weighs 1."""
+        """The edges that have changed since the last call. Raises as `edge_weights` does; what was kept stays then.
+        O(m), or O(changes) where each edge weighs 1."""
         if self._weights == "one":
             before, self._marks = self._marks, network.edge_marks
             rows = changed_marks(before, self._marks)

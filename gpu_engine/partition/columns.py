@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SHARE: Final = 16
-"""A column that has to be copied gets room behind it for one in this many of its items."""
+"""A column of n items that has to be copied gets room for another n / `SHARE` behind it."""
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 

@@ -1,4 +1,4 @@
-"""Graphs with groups of vertices drawn together, so that few vertices stand for many.
+"""Graphs in which groups of vertices are contracted to one vertex each.
 
 Groups are grown greedily to a handful of vertices each, as the constrained coarsening of iG-kway bounds them (Lee et
 al., section IV), so a few levels take a million vertices to some thousands. A partition of the small graph is one of
@@ -14,26 +14,28 @@ from gpu_engine.partition.buckets import Buckets
 from gpu_engine.types import BoolArray, UnitArray, VertexArray
 
 GROUP: Final = 12
-"""Vertices of a group; those that are left over join the group that most links them to it, up to twice as many."""
+"""The most vertices of a group as it grows. A vertex that is left over joins the group that most links it to, which has
+up to twice as many then."""
 
 ALONE: Final = 0.7
 """No level is made that has more than this share of the vertices of the one before."""
 
 
 class Level(NamedTuple):
-    """A graph, and which of its vertices are drawn together in the next."""
+    """A graph, and which of its vertices are one vertex of the next level."""
 
     buckets: Buckets
     vertex_weight: UnitArray
     group: VertexArray
-    """int32[n]: -1 for vertices that are not there."""
+    """int32[n]: the vertex of the next level that stands for each vertex, -1 for vertices that do not exist."""
 
 
 def drawn_together(
     buckets: Buckets, vertex_weight: UnitArray, there: BoolArray, few: int, heaviest: int
 ) -> tuple[list[Level], Buckets, UnitArray]:
-    """Levels until a graph has at most so ``few`` vertices, or cannot be made much smaller without vertices that weigh
-    more than ``heaviest``; and that graph with what its vertices weigh. O(n + slots)."""
+    """Contract the graph of the vertices that are ``there``, bool[n], until one has at most ``few`` vertices, or cannot
+    be made much smaller without vertices that weigh more than ``heaviest``. Returns the levels above it, that graph,
+    and what its vertices weigh, int64. O(n + slots)."""
     levels: list[Level] = []
     while int(np.count_nonzero(there)) > few:
         group, count = groups(buckets, there, vertex_weight, heaviest)
@@ -46,7 +48,7 @@ def drawn_together(
 
 
 def contract_bytes(n_vertices: int, n_arcs: int) -> int:
-    """Memory that `drawn_together` takes at most: the levels have a half of the vertices each, or fewer."""
+    """Bytes that `drawn_together` takes at most: each level has half of the vertices of the one before, or fewer."""
     return 2 * (24 * n_arcs + 64 * n_vertices)
 
 
@@ -62,8 +64,8 @@ def parts_of(part: VertexArray, group: VertexArray) -> VertexArray:
 
 @njit(cache=True, nogil=True)
 def groups(buckets: Buckets, kept: BoolArray, vertex_weight: UnitArray, heaviest: int) -> tuple[VertexArray, int]:
-    """int32[n]: the group of each vertex that is ``kept``, bool[n], -1 of others, and how many groups there are. No
-    group of several vertices weighs more than ``heaviest``. O(n + slots)."""
+    """The group of each vertex, int32[n], -1 for those that are not ``kept``, bool[n]; and how many groups there are.
+    No group of several vertices weighs more than ``heaviest``. O(n + slots)."""
     n = len(kept)
     group = np.full(n, -1, np.int32)
     size = np.zeros(n, np.int32)
@@ -109,8 +111,8 @@ def groups(buckets: Buckets, kept: BoolArray, vertex_weight: UnitArray, heaviest
 
 @njit(cache=True, nogil=True)
 def contracted(buckets: Buckets, vertex_weight: UnitArray, group: VertexArray, count: int) -> tuple[Buckets, UnitArray]:
-    """The graph in which each group is one vertex, without room for changes, and what its vertices weigh.
-    O(n + slots)."""
+    """The graph in which each of ``count`` groups is one vertex, without room for changes; and what its vertices weigh,
+    int64[count]. O(n + slots)."""
     n = len(group)
     first = np.zeros(count + 1, np.int64)
     total = np.zeros(count, np.int64)

@@ -21,13 +21,17 @@ MOST_VERTICES: Final = 32
 """Graphs with more vertices are left as they are."""
 
 MOST_TRIED: Final = 100_000
-"""Vertices that are given a part, counted each time, before the best so far is kept: at most 50 ms."""
+"""The search ends after it has given a vertex a part this many times, at most 50 ms, and keeps the best partition so
+far."""
 
 
 def divide(buckets: Buckets, books: Books) -> None:
-    """Replace the partition by one that keeps the limit and cuts less, or keeps the limit where the one at hand does
-    not. Parts keep the numbers that most of their vertices have. Nothing is done for more than `MOST_VERTICES`
-    vertices; with more than about a dozen the search may end before it has seen all. O(n) to see that."""
+    """Replace the partition by one that keeps the limit and cuts less, or by one that keeps the limit where the one at
+    hand does not. A part keeps the number that most of its vertices have.
+
+    A graph of more than `MOST_VERTICES` vertices is left as it is, which takes O(n) to see. With more than about a
+    dozen vertices the search may end before it has seen all partitions.
+    """
     if _are_more(books.part, MOST_VERTICES):
         return
     vertices = np.flatnonzero(books.part != NOWHERE).astype(np.int32)
@@ -48,7 +52,7 @@ def divide(buckets: Buckets, books: Books) -> None:
 
 @njit(cache=True, nogil=True)
 def _are_more(part: VertexArray, than: int) -> bool:
-    """Whether more than so many vertices are there."""
+    """Whether more than so many vertices exist."""
     for v in range(len(part)):
         than -= part[v] != NOWHERE
         if than < 0:
@@ -57,7 +61,7 @@ def _are_more(part: VertexArray, than: int) -> bool:
 
 
 def _links(buckets: Buckets, vertices: VertexArray, n: int) -> NDArray[np.int64]:
-    """int64[n, n]: the weights of the links between these vertices."""
+    """int64[j, j]: the weights of the links between these ``j`` vertices of ``n``."""
     position = np.full(n, -1, np.int64)
     position[vertices] = np.arange(len(vertices))
     link = np.zeros((len(vertices), len(vertices)), np.int64)
@@ -69,7 +73,8 @@ def _links(buckets: Buckets, vertices: VertexArray, n: int) -> NDArray[np.int64]
 
 
 def _strongest_first(link: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The vertices, each the one with the heaviest links to those before it: so what a part costs shows early."""
+    """int64[j]: an order of the vertices, in which each is the one with the heaviest links to those before it, so that
+    the search sees early what a part costs."""
     order = [int(np.argmax(link.sum(axis=1)))]
     linked = link[order[0]].astype(np.float64)
     while len(order) < len(link):
@@ -97,13 +102,13 @@ def _as_before(before: VertexArray, found: VertexArray, k: int) -> VertexArray:
 def _search(
     link: NDArray[np.int64], weight: UnitArray, k: int, limit: int, at_most: int, most_tried: int
 ) -> VertexArray:
-    """int32[n]: parts below k that cut less than ``at_most`` and weigh ``limit`` at most, the least cut of those tried;
-    -1 for each where there is none. The first vertices without a part are the ones that the next part is left to:
-    parts have no order."""
+    """int32[n]: the parts, below k, that cut the least of all that were tried, cut less than ``at_most`` and weigh at
+    most ``limit``; -1 for every vertex where none does. Parts have no order, so a part is opened only after all parts
+    of lower numbers."""
     n = len(weight)
     best = np.full(n, -1, np.int32)
     part = np.full(n, -1, np.int32)
-    used = np.zeros(n + 1, np.int32)  # parts in use before each vertex is given its own
+    used = np.zeros(n + 1, np.int32)  # how many parts are in use before each vertex is given its own
     cut = np.zeros(n + 1, np.int64)
     load = np.zeros(k, np.int64)
     to = np.zeros((n, k), np.int64)  # what links each vertex to the vertices of each part
@@ -111,7 +116,7 @@ def _search(
     v = 0
     while v >= 0:
         p = part[v]
-        if p >= 0:  # it comes back: this part is done
+        if p >= 0:  # the search comes back to v: all with v in p were tried
             load[p] -= weight[v]
             for u in range(v + 1, n):
                 to[u, p] -= link[v, u]
@@ -139,7 +144,7 @@ def _search(
                 most = max(most, to[u, q])
             least += total - most
         if least >= at_most:
-            continue  # the next part of v
+            continue  # v tries its next part
         if v == n - 1:
             at_most = least
             best[:] = part

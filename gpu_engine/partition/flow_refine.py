@@ -1,8 +1,8 @@
 """Two neighbouring parts divided anew by a minimum cut of the corridor between them (Sanders and Schulz, "Engineering
 multilevel graph partitioning algorithms", 2011, section 4).
 
-The corridor has so many vertices of each part, from the border inwards, that all of them could change sides and the
-limit would hold. What a part has beyond is its terminal. So no cut of the corridor breaks the limit, and the least one
+The corridor takes vertices of each part, from the border inwards, as long as all of them could change sides and the
+limit would hold. The rest of each part is one terminal. So no cut of the corridor breaks the limit, and a minimum cut
 takes the place of the border at hand if it is smaller.
 """
 
@@ -22,24 +22,25 @@ from gpu_engine.partition.moves import Books, boundary, move
 from gpu_engine.types import MAX_TOTAL, UnitArray, VertexArray
 
 MOST_VERTICES: Final = 1 << 15
-"""Of a corridor in each of its parts."""
+"""A corridor has at most this many vertices in each of its two parts."""
 
 MOST_SLOTS: Final = 1 << 18
-"""Neighbours that the vertices of a corridor have, in each of its parts."""
+"""The vertices of a corridor have at most this many neighbours together, in each of its two parts."""
 
 MOST_PAIRS: Final = 256
-"""Pairs of parts that one round looks at, those with most between them."""
+"""One round looks at this many pairs of parts at most, those with the heaviest links between them."""
 
 
 def flow_refine_bytes(n_vertices: int, n_arcs: int, k: int) -> int:
-    """Memory that `flow_refine` takes at most."""
+    """Bytes that `flow_refine` takes at most."""
     corridor = 100 * min(n_arcs, 2 * MOST_SLOTS) + 300 * min(n_vertices, 2 * MOST_VERTICES)
     return corridor + 10 * n_vertices + 24 * k * k
 
 
 def flow_refine(buckets: Buckets, books: Books, rounds: int, control: Control) -> VertexArray:
-    """Divide pairs of neighbouring parts anew, again and again while it helps, at most so many rounds. Returns the
-    vertices that have moved. Raises `Cancelled`. Each flow is of a corridor: mostly milliseconds."""
+    """Divide pairs of neighbouring parts anew while it helps, in at most so many rounds. Returns the vertices that have
+    moved, int32[...], of which some may be named more than once. Raises `Cancelled`. Each flow is of a corridor, which
+    mostly takes milliseconds."""
     k = len(books.part_weight) - 1
     moved: list[VertexArray] = []
     mark = np.zeros(len(books.part), np.int32)
@@ -64,7 +65,7 @@ def flow_refine(buckets: Buckets, books: Books, rounds: int, control: Control) -
 def _divide(
     buckets: Buckets, books: Books, border: VertexArray, p: int, q: int, mark: NDArray[np.int32], control: Control
 ) -> VertexArray:
-    """Divide parts p and q anew if that makes the cut smaller. Returns the vertices that have moved."""
+    """Divide parts p and q anew if that makes the cut smaller. Returns the vertices that have moved, int32[...]."""
     room = books.limit[0] - books.part_weight
     first = _grown(buckets, books, border, p, q, int(room[q]), mark, 0)
     second = _grown(buckets, books, border, q, p, int(room[p]), mark, len(first))
@@ -124,8 +125,9 @@ def _grown(
     mark: NDArray[np.int32],
     before: int,
 ) -> VertexArray:
-    """Vertices of part p from its border with q inwards, which weigh no more than ``room`` together and have no more
-    than `MOST_SLOTS` neighbours. ``mark`` int32[n] has their numbers then, from ``before`` + 1 on."""
+    """Vertices of part p from its border with q inwards, int32[...], which weigh at most ``room`` together and have at
+    most `MOST_SLOTS` neighbours. Their numbers in the corridor, from ``before`` + 1 on, are left in ``mark``,
+    int32[n]."""
     slots = MOST_SLOTS
     found = np.empty(MOST_VERTICES, np.int32)
     count = 0
@@ -161,8 +163,8 @@ def _grown(
 def _corridor(
     buckets: Buckets, part: VertexArray, corridor: VertexArray, p: int, q: int, mark: NDArray[np.int32]
 ) -> tuple[VertexArray, VertexArray, UnitArray, UnitArray, UnitArray, int]:
-    """Tails, heads and weights of the links within, what links each vertex to the rest of p and of q, and what is
-    between the parts now of all this."""
+    """The corridor as a graph: tails, heads and weights of the links within it; the weight of the links from each of
+    its vertices to the rest of p, and to the rest of q; and what the border at hand cuts of all these links."""
     n = len(corridor)
     slots = 0
     for v in corridor:
@@ -179,7 +181,7 @@ def _corridor(
         for a in range(buckets.start[v], buckets.start[v] + buckets.used[v]):
             u = buckets.head[a]
             other = part[u]
-            if other != p and other != q:  # Numba knows no such membership
+            if other != p and other != q:  # Numba has no ``other not in (p, q)`` here
                 continue
             j = mark[u] - 1
             if j < 0:

@@ -1,7 +1,8 @@
-"""Moves of vertices between parts, on the host: gains, the books of a partition, and what brings it into balance.
+"""Moves of vertices between parts, on the host: gains, the partition with its sums, and what brings parts below their
+limit.
 
-A part is a number below k; k itself is the pseudo-partition of iG-kway, in which vertices wait for a part; `NOWHERE` is
-where vertices are that are not there. Links with one end in the pseudo-partition are cut as others are.
+A part is a number below k. The number k itself is the pseudo-partition of iG-kway, in which vertices wait for a part.
+`NOWHERE` stands for vertices that do not exist. A link with one end in the pseudo-partition counts as cut.
 """
 
 from typing import Final, NamedTuple
@@ -15,42 +16,42 @@ from gpu_engine.types import BoolArray, UnitArray, VertexArray
 
 NOWHERE: Final = -1
 POLL: Final = 1 << 14
-"""Vertices between two looks at the cancel flag."""
+"""The cancel flag is read after each so many vertices."""
 
 
 class Books(NamedTuple):
-    """A partition with its sums, as kernels change it."""
+    """A partition with its sums, which kernels change in place."""
 
     part: VertexArray
-    """int32[n]."""
+    """int32[n]: the part of each vertex."""
     vertex_weight: UnitArray
-    """int64[n]."""
+    """int64[n]: what each vertex weighs."""
     part_weight: UnitArray
-    """int64[k + 1]; the last is that of the pseudo-partition."""
+    """int64[k + 1]: what each part weighs; the last is the pseudo-partition."""
     cut: UnitArray
-    """int64[1]."""
+    """int64[1]: the weight of all links between parts."""
     limit: UnitArray
     """int64[1]: what a part may weigh."""
 
 
 class Gains(NamedTuple):
-    """Scratch: what links a vertex to each part."""
+    """Scratch columns: the weight of the links from one vertex to each part."""
 
     to: UnitArray
-    """int64[k + 1], zero between two uses."""
+    """int64[k + 1]: the weight of the links to each part; zero between two uses."""
     seen: VertexArray
-    """int32[k + 1]: parts with a neighbour, in the order found."""
+    """int32[k + 1]: the parts to which links lead, in the order found."""
 
 
 def gains_for(k: int) -> Gains:
-    """Scratch for partitions into k parts."""
+    """Scratch columns for partitions into k parts."""
     return Gains(np.zeros(k + 1, np.int64), np.zeros(k + 1, np.int32))
 
 
 @njit(cache=True, nogil=True)
 def look(buckets: Buckets, part: VertexArray, gains: Gains, v: int) -> int:
-    """Add up the weights of the links from v to each part in ``gains``; returns to how many parts links lead. The
-    caller calls `clear` with that number afterwards. O(degree)."""
+    """Add up the weights of the links from v to each part in ``gains``. Returns how many parts links lead to, which the
+    caller passes to `clear` afterwards. O(degree)."""
     count = 0
     for a in range(buckets.start[v], buckets.start[v] + buckets.used[v]):
         p = part[buckets.head[a]]
@@ -70,7 +71,7 @@ def clear(gains: Gains, count: int) -> None:
 
 @njit(cache=True, nogil=True)
 def move(buckets: Buckets, books: Books, v: int, to: int) -> None:
-    """Put v into another part, with all sums. O(degree)."""
+    """Put v into part ``to``, which is another than its own, and bring all sums up to date. O(degree)."""
     old = books.part[v]
     for a in range(buckets.start[v], buckets.start[v] + buckets.used[v]):
         p = books.part[buckets.head[a]]
@@ -95,7 +96,8 @@ def lightest(books: Books) -> int:
 
 @njit(cache=True, nogil=True)
 def best_part(books: Books, gains: Gains, count: int, v: int, but: int, lightest_part: int) -> int:
-    """The part with room for v that most links it to; of equal ones the lightest, then the first. -1: none has room."""
+    """The part with room for v that the heaviest links lead to; of equal ones the lightest, then the one with the
+    lowest number. Returns -1 where no part has room."""
     k = len(books.part_weight) - 1
     w = books.vertex_weight[v]
     best = -1
@@ -103,7 +105,7 @@ def best_part(books: Books, gains: Gains, count: int, v: int, but: int, lightest
         best = lightest_part
     for i in range(count):
         p = gains.seen[i]
-        own = p == k or p == but  # Numba knows no such comparison
+        own = p == k or p == but  # Numba has no ``p in (k, but)`` here
         if own or books.part_weight[p] + w > books.limit[0]:
             continue
         if best < 0:
@@ -122,11 +124,13 @@ def best_part(books: Books, gains: Gains, count: int, v: int, but: int, lightest
 @njit(cache=True, nogil=True)
 def improve(
     buckets: Buckets, books: Books, gains: Gains, queue: VertexArray, queued: BoolArray, steps: int, slots: UnitArray
-) -> int:
-    """Move vertices, first those in ``queue`` and then their neighbours, to where the cut shrinks, or stays and the
-    weights come closer to each other, while the limit holds; at most so many looks. Returns how many have moved.
+) -> None:
+    """Move vertices, first those in ``queue`` and then their neighbours, to parts where the cut shrinks, or where it
+    stays the same and the weights of the two parts come closer to each other, as long as the limit holds. At most
+    ``steps`` vertices are looked at.
 
-    ``queued`` bool[n], all false before and after. The queue is a ring of int32[n].
+    ``queued`` is a scratch column bool[n], all false before and after. ``slots`` holds the cancel flag. The queue is a
+    ring of int32[n].
     """
     n, k = len(books.part), len(books.part_weight) - 1
     ring = np.empty(max(n, 1), np.int32)
@@ -137,7 +141,6 @@ def improve(
             queued[v] = True
             ring[waiting] = v
             waiting += 1
-    moved = 0
     looked = 0
     while waiting:
         v = ring[first]
@@ -146,7 +149,7 @@ def improve(
         queued[v] = False
         looked += 1
         if looked > steps or (looked % POLL == 0 and slots[0]):
-            continue  # only empties the ring
+            continue  # the rest of the loop only empties the ring
         old = books.part[v]
         count = look(buckets, books.part, gains, v)
         own = gains.to[old]
@@ -162,7 +165,6 @@ def improve(
                 books.part_weight[old] -= w
                 books.part_weight[best] += w
                 books.part[v] = best
-                moved += 1
                 for a in range(buckets.start[v], buckets.start[v] + buckets.used[v]):
                     u = buckets.head[a]
                     if not queued[u] and books.part[u] < k:
@@ -171,15 +173,15 @@ def improve(
                         ring[at if at < n else at - n] = u
                         waiting += 1
         clear(gains, count)
-    return moved
 
 
 @njit(cache=True, nogil=True)
 def leavers(
     buckets: Buckets, books: Books, gains: Gains, p: int, most: int, inside: bool
 ) -> tuple[VertexArray, UnitArray]:
-    """Vertices of part p that can go to a part with room, at most ``most``, with what the cut loses by it for each.
-    Without ``inside`` only such with links to other parts, or with none."""
+    """At most ``most`` vertices of part p that can go to a part with room, int32[j], and by how much the cut grows if
+    each goes, int64[j]. Unless ``inside``, these are only vertices with links to other parts, or with no links at
+    all."""
     n = len(books.part)
     found = np.empty(most, np.int32)
     loss = np.empty(most, np.int64)
@@ -210,7 +212,7 @@ def leavers(
 
 @njit(cache=True, nogil=True)
 def leave(buckets: Buckets, books: Books, gains: Gains, p: int, vertices: VertexArray, order: NDArray[np.int64]) -> int:
-    """Have vertices go from part p, in this order, until it is within the limit. Returns how many went."""
+    """Move vertices out of part p, in this order, until it is within the limit. Returns how many were moved."""
     gone = 0
     for i in order:
         if books.part_weight[p] <= books.limit[0]:
@@ -227,7 +229,7 @@ def leave(buckets: Buckets, books: Books, gains: Gains, p: int, vertices: Vertex
 
 @njit(cache=True, nogil=True)
 def fill_up(books: Books, vertices: VertexArray) -> None:
-    """Give each vertex to the part that is the lightest by then; the cut is not counted. O(k) for each."""
+    """Put each vertex into the part that is the lightest by then; the cut is not brought up to date. O(k) for each."""
     k = len(books.part_weight) - 1
     light = lightest(books)
     for v in vertices:
@@ -243,7 +245,7 @@ def fill_up(books: Books, vertices: VertexArray) -> None:
 
 @njit(cache=True, nogil=True)
 def boundary(buckets: Buckets, part: VertexArray) -> VertexArray:
-    """Vertices with a neighbour in another part. O(n + slots)."""
+    """int32[j]: the vertices with a neighbour in another part. O(n + slots)."""
     found = np.zeros(len(part), np.bool_)
     for v in range(len(part)):
         for a in range(buckets.start[v], buckets.start[v] + buckets.used[v]):
@@ -255,7 +257,7 @@ def boundary(buckets: Buckets, part: VertexArray) -> VertexArray:
 
 @njit(cache=True, nogil=True)
 def count_up(buckets: Buckets, books: Books) -> None:
-    """Set the sums to those of ``part``. O(n + slots)."""
+    """Compute all sums from ``part``. O(n + slots)."""
     books.part_weight[:] = 0
     twice = 0
     for v in range(len(books.part)):

@@ -14,23 +14,24 @@ from gpu_engine.types import BoolArray, UnitArray, VertexArray
 
 PROCESS: Final = "gpu_engine.partition.process"
 PROCESS_BYTES: Final = 48 << 20
-"""What the process takes before it is given a graph, at most."""
+"""The process takes this many bytes at most before it is given a graph."""
 SLOT_BYTES: Final = 100
-"""For each slot, with all levels and the columns it comes in."""
+"""The process takes this many bytes for each slot, with all levels and the columns it is sent."""
 VERTEX_BYTES: Final = 260
 PART_BYTES: Final = 4096
 SLACK_BYTES: Final = 32 << 20
-"""It may take so much more than that before it is refused memory."""
+"""The process may take this many bytes more than was reckoned before it is refused memory."""
 
 MOST_WEIGHT: Final = 1 << 44
-"""Sums of weights that METIS is given: it reckons with some of them in single precision."""
+"""METIS is given weights whose sum is at most about this: it reckons with some of them in single precision."""
 
 FEW: Final = 4
-"""Vertices for each part below which METIS is not asked: parts of one vertex or two are no work for it."""
+"""METIS is not asked for a graph with fewer than this many vertices for each part: it makes no good parts of one vertex
+or two."""
 
 
 def multilevel_bytes(n_vertices: int, n_slots: int, k: int) -> int:
-    """Memory that `multilevel` takes here and in the other process."""
+    """Bytes that `multilevel` takes here and in the other process."""
     here = 40 * n_vertices + 32 * n_slots
     return PROCESS_BYTES + (VERTEX_BYTES * n_vertices) + SLOT_BYTES * n_slots + PART_BYTES * k + here
 
@@ -44,10 +45,9 @@ def multilevel(
     seed: int,
     control: Control,
 ) -> VertexArray | None:
-    """int32[n]: the parts of the vertices that are ``there``, bool[n], balanced to about so many ``thousandths``; those
-    of others mean nothing. None where that is no work for METIS. The same input has the same output. Raises `Cancelled`
-    within 20 ms of a cancel, `OutOfMemory`.
-    """
+    """int32[n]: the parts, below k, of the vertices that are ``there``, bool[n], balanced to about so many
+    ``thousandths``; the numbers of others mean nothing. Returns None where k is 1, no vertices are linked or there are
+    too few of them. The same input has the same output. Raises `Cancelled` within 20 ms of a cancel, `OutOfMemory`."""
     offsets, head, weight, vertices = compressed(buckets, there)
     if k == 1 or not len(head) or len(vertices) < FEW * k:
         return None
@@ -66,7 +66,8 @@ def multilevel(
 
 
 def scaled(weight: UnitArray, least: int = 1) -> NDArray[np.int64]:
-    """The weights, in so many fewer bits that their sum is at most about `MOST_WEIGHT`, each ``least`` or more."""
+    """int64[j]: the weights shifted right by as few bits as leave a sum of at most about `MOST_WEIGHT`; each is at
+    least ``least``."""
     total = float(weight.sum(dtype=np.float64))
     if total <= MOST_WEIGHT:
         return weight

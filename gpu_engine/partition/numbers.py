@@ -1,4 +1,4 @@
-"""Which number each part of a new partition has: a district keeps its own as far as it is the same."""
+"""Which number each part of a new partition gets: a part keeps its number as far as it has the same vertices."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,8 +7,8 @@ from gpu_engine.types import UnitArray, VertexArray
 
 
 def shared(before: VertexArray, now: VertexArray, k: int) -> UnitArray:
-    """int64[k, k]: how many vertices a part of now, a row, has in common with a part of before. Vertices with another
-    number than those of parts count nowhere. O(n + k²)."""
+    """int64[k, k]: how many vertices each new part, a row, has in common with each old part, a column. Vertices that
+    are in no part do not count. O(n + k²)."""
     n = min(len(before), len(now))
     old, new = before[:n], now[:n]
     both = (old >= 0) & (old < k) & (new >= 0) & (new < k)
@@ -17,9 +17,9 @@ def shared(before: VertexArray, now: VertexArray, k: int) -> UnitArray:
 
 
 def numbers(common: NDArray[np.int64]) -> VertexArray:
-    """int32[k], a permutation: the number of each new part, which is that of the part of before it has the most
-    vertices in common with. The pair with the most comes first; who is left over has one of the other numbers.
-    O(k² + p log p) for p pairs that have vertices in common."""
+    """int32[k], a permutation: the number of each new part, which is that of the old part with which it has the most
+    vertices in common. The pair with the most in common is matched first; new parts without a match get the numbers
+    that are left. O(k² + p log p) for p pairs that have vertices in common."""
     new, old = np.nonzero(common)
     order = np.argsort(-common[new, old], kind="stable")
     number, taken = np.full(len(common), -1, np.int32), np.zeros(len(common), np.bool_)

@@ -1,7 +1,8 @@
 """The two ways to a partition, on the host: from nothing, and from the one at hand.
 
-A partitioner works on `Buckets` and `Books` and leaves in them a partition with all its sums. One on a device keeps
-these there, so it is another `KeptPartition` (`gpu_engine.cuda.partition.resident`) and no other partitioner.
+A partitioner works on `Buckets` and `Books` and leaves in them a partition with all its sums. The partition that is
+kept on a device (`gpu_engine.cuda.partition.resident`) has no such columns on the host, so it is another
+`KeptPartition` and uses no `Partitioner`.
 """
 
 from typing import Final, Protocol
@@ -52,15 +53,15 @@ SWEEPS: Final = 64
 
 
 class Partitioner(Protocol):
-    """On the host. ``thousandths``: the imbalance that is asked for, in thousandths."""
+    """Makes and refines partitions on the host. ``thousandths`` is the imbalance that is asked for, in thousandths."""
 
     def full(self, buckets: Buckets, books: Books, thousandths: int, seed: int, control: Control) -> None:
-        """Give every vertex that is not `NOWHERE` a part, from nothing."""
+        """Give every vertex that is not `NOWHERE` a part, whatever parts it had."""
 
     def refine(self, buckets: Buckets, books: Books, touched: VertexArray, thorough: bool, control: Control) -> None:
-        """Bring the partition up to date after a change that has touched these vertices, each named once; those that
-        are new are in the pseudo-partition. The sums are right before and after. ``thorough``: look at all borders, and
-        not only at what was touched."""
+        """Bring the partition up to date after a change that has touched these vertices, int32[...], each named once;
+        those that are new are in the pseudo-partition. The sums are right before and after. All borders are looked at
+        where ``thorough``, else only what was touched."""
 
     def holds(self, buckets: Buckets, books: Books, thousandths: int, seed: int, control: Control) -> bool:
         """Whether the partition at hand is as good as one from nothing probably is, for a fraction of what that takes.
@@ -68,8 +69,8 @@ class Partitioner(Protocol):
 
 
 class HostPartitioner:
-    """METIS and kernels of ours; few vertices are divided as well as can be. Raises `Cancelled`, and the books are of
-    no use then."""
+    """Uses METIS and our own kernels, and branch and bound for few vertices. After `Cancelled` the books must not be
+    used any more."""
 
     def full(self, buckets: Buckets, books: Books, thousandths: int, seed: int, control: Control) -> None:
         k = len(books.part_weight) - 1
@@ -93,8 +94,8 @@ class HostPartitioner:
         exact.divide(buckets, books)
 
     def holds(self, buckets: Buckets, books: Books, thousandths: int, seed: int, control: Control) -> bool:
-        """It is held against one of a graph in which some vertices stand for all (`contract.py`), refined on the way
-        back. Of few vertices it says no: to make it from nothing takes no longer."""
+        """The partition is compared with one of a contracted graph (`contract.py`), which is refined on the way back to
+        the whole graph. Returns False for few vertices: to make a new partition of these takes no longer."""
         k, there = len(books.part_weight) - 1, books.part != NOWHERE
         heaviest = max(1, int(books.part_weight.sum()) // (LIGHT * k))
         few = max(FEW, FEW_OF_PART * k)
@@ -124,7 +125,7 @@ class HostPartitioner:
         _go_on(control)
 
     def _spread(self, books: Books) -> None:
-        """Give vertices that METIS has no part for, the heaviest first, to the parts that are the lightest by then."""
+        """Put vertices that METIS has no part for, the heaviest first, into the parts that are the lightest by then."""
         k = len(books.part_weight) - 1
         waiting = np.flatnonzero(books.part == k)
         waiting = waiting[np.argsort(-books.vertex_weight[waiting], kind="stable")]
@@ -132,15 +133,17 @@ class HostPartitioner:
 
 
 def holds_bytes(n_vertices: int, n_arcs: int, k: int) -> int:
-    """Memory that `HostPartitioner.holds` takes at most."""
+    """Bytes that `HostPartitioner.holds` takes at most."""
     rough = contract_bytes(n_vertices, n_arcs) + multilevel_bytes(n_vertices // 2, n_arcs, k)
     return rough + flow_refine_bytes(n_vertices, n_arcs, k) + 8 * n_vertices + 8 * k
 
 
 def balance(buckets: Buckets, books: Books, gains: Gains, control: Control) -> VertexArray:
-    """Have vertices leave parts that are too heavy until none is; returns these and where more may be won now.
+    """Move vertices out of parts that are too heavy until none is. Returns the vertices that were looked at,
+    int32[...], around which more may be won now.
 
-    It succeeds if no vertex weighs more than the limit less what the lightest part weighs. What cannot be done stays.
+    It succeeds if no vertex weighs more than the limit less what the lightest part weighs. Otherwise a part may stay
+    too heavy.
     """
     touched: list[VertexArray] = []
     inside = False
@@ -159,7 +162,7 @@ def balance(buckets: Buckets, books: Books, gains: Gains, control: Control) -> V
             touched.append(found)
         if not gone and inside:
             break
-        inside = not gone  # at the borders nobody can go
+        inside = not gone  # no vertex at a border has a part to go to
     return np.concatenate(touched) if touched else np.empty(0, np.int32)
 
 

@@ -1,4 +1,4 @@
-"""What is asked for, and what vertices and edges weigh."""
+"""What is asked of a partition, and what vertices and edges weigh."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,12 +12,12 @@ from gpu_engine.networks.network import Network
 from gpu_engine.types import INFINITE, NO_ARC
 
 Weights = Literal["capacity", "one"]
-"""What an edge weighs: its capacity in units, 0 while it is closed, or 1."""
+"""What an edge weighs: its capacity in units, which is 0 while it is closed; or 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A partition into ``k`` parts, each of ``(1 + epsilon) / k`` of the weight of all vertices at most."""
+    """Asks for a partition into ``k`` parts that weigh at most ``(1 + epsilon) / k`` of all vertices each."""
 
     k: int
     epsilon: Fraction
@@ -25,19 +25,16 @@ class Question:
     seed: int = 0
 
 
-def exact(literal: str) -> Fraction:
-    """The number that a decimal literal stands for."""
-    return Fraction(literal)
-
-
 def limit_of(total: int, k: int, epsilon: Fraction) -> int:
-    """What a part may weigh: ``(1 + epsilon) total / k`` in whole units, but never less than equal parts take."""
+    """What a part may weigh at most: ``(1 + epsilon) total / k`` in whole units, but never less than equal parts
+    take."""
     return max(int((1 + epsilon) * total / k), -(-total // k))
 
 
 def edge_weights(network: Network, weights: Weights) -> NDArray[np.integer]:
-    """int64[m], or int8[m] of ones and zeros: an edge that was deleted weighs nothing. The column is the network's own,
-    and is not to be changed. Raises `InvalidNetwork` for capacities without a limit. O(m)."""
+    """What each edge weighs: int64[m] for capacities, else int8[m] of ones and zeros. An edge that was deleted weighs
+    nothing. The column may be the network's own, and must not be changed. Raises `InvalidNetwork` for capacities
+    without a limit. O(m)."""
     if weights == "one":
         if len(network.deleted):
             return (~network.deleted).view(np.int8)
@@ -54,5 +51,5 @@ def edge_weights(network: Network, weights: Weights) -> NDArray[np.integer]:
 
 
 def edge_weight_bytes(n_edges: int, weights: Weights) -> int:
-    """What the column of `edge_weights` takes, or a copy of it."""
+    """Bytes that the column of `edge_weights` takes, or a copy of it."""
     return n_edges * (1 if weights == "one" else 8)

@@ -22,7 +22,8 @@ def main() -> None:
     """Read a graph, partition it, write the answer."""
     child.begin("pymetis")
     answer = os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # METIS prints there what it finds odd about a graph
+    # METIS prints remarks on a graph to standard output, so the answer gets a descriptor of its own.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     status, parts = NO_MEMORY, b""
     try:
         status, parts = "OK", partitioned(sys.stdin.buffer.read())
@@ -36,7 +37,8 @@ def main() -> None:
 
 
 def partitioned(data: bytes) -> bytes:
-    """Multilevel k-way partitioning (Karypis and Kumar 1998, in METIS)."""
+    """The part of each vertex as int64, from a graph as it comes on standard input, by multilevel k-way partitioning
+    (Karypis and Kumar 1998, in METIS)."""
     import pymetis
 
     head, _, _ = data.partition(b"\n")

@@ -22,7 +22,7 @@ from gpu_engine.types import BoolArray, UnitArray, VertexArray
 
 @njit(cache=True, nogil=True)
 def _rank(v: int) -> int:
-    """A number that no other vertex has, mixed so that neighbours are in no order."""
+    """A number that no other vertex has. The bits of v are mixed, so that neighbours are in no order."""
     mixed = np.uint64(v)
     mixed = (mixed ^ (mixed >> np.uint64(16))) * np.uint64(0x45D9F3B)
     mixed = (mixed ^ (mixed >> np.uint64(16))) * np.uint64(0x45D9F3B)
@@ -31,7 +31,7 @@ def _rank(v: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _pull(buckets: Buckets, part: VertexArray, v: int) -> tuple[int, int]:
-    """What links v to other parts, and to its own."""
+    """The weight of the links from v to other parts, and to its own."""
     outward = 0
     inward = 0
     for a in range(buckets.start[v], buckets.start[v] + buckets.used[v]):
@@ -44,11 +44,13 @@ def _pull(buckets: Buckets, part: VertexArray, v: int) -> tuple[int, int]:
 
 @njit(cache=True, nogil=True)
 def gather(buckets: Buckets, books: Books, touched: VertexArray, marked: BoolArray) -> tuple[VertexArray, VertexArray]:
-    """Algorithm 3: put the affected vertices into the pseudo-partition. Returns all that are there, and the others that
-    a move could pay for: their neighbours, and such of ``touched`` as have a neighbour in another part.
+    """Algorithm 3: put the affected vertices into the pseudo-partition. Returns all vertices that are in it then,
+    int32[...]; and others for which a move could pay, int32[...]: neighbours of those, and such of ``touched`` as have
+    a neighbour in another part.
 
-    ``touched`` has each vertex once; those without a part yet are in the pseudo-partition. ``marked`` bool[n], all
-    false before and after."""
+    ``touched`` has each vertex once; those without a part yet are in the pseudo-partition. ``marked`` is a scratch
+    column bool[n], all false before and after.
+    """
     k = len(books.part_weight) - 1
     found = np.empty(len(touched), np.int32)
     count = 0
@@ -97,8 +99,8 @@ def gather(buckets: Buckets, books: Books, touched: VertexArray, marked: BoolArr
 def choose(
     buckets: Buckets, books: Books, gains: Gains, pseudo: VertexArray
 ) -> tuple[NDArray[np.int64], VertexArray, UnitArray]:
-    """The choices of one round: places in ``pseudo``, the part that each chooses, and what links it to it. One without
-    any part that has room chooses the lightest."""
+    """The choices of one round: places in ``pseudo``, the part that the vertex at each chooses, and the weight of its
+    links to that part. A vertex for which no part has room chooses the lightest."""
     k = len(books.part_weight) - 1
     light = lightest(books)
     who = np.empty(len(pseudo), np.int64)
@@ -134,34 +136,31 @@ def place(
     who: NDArray[np.int64],
     to: VertexArray,
     order: NDArray[np.int64],
-) -> int:
+) -> None:
     """Apply for each part the longest sequence of choices in this order that keeps its limit, and at least one choice
-    of all. Returns how many."""
+    of all."""
     full = np.zeros(len(books.part_weight), np.bool_)
-    done = 0
+    placed = False
     for i in order:
         v = pseudo[who[i]]
         if full[to[i]] or books.part_weight[to[i]] + books.vertex_weight[v] > books.limit[0]:
             full[to[i]] = True
             continue
         move(buckets, books, v, to[i])
-        done += 1
-    if not done:
+        placed = True
+    if not placed:
         move(buckets, books, pseudo[who[order[0]]], to[order[0]])
-        done = 1
-    return done
 
 
-def settle(buckets: Buckets, books: Books, gains: Gains, pseudo: VertexArray) -> int:
-    """Algorithm 4: rounds until nobody is in the pseudo-partition any more. Returns how many there were.
+def settle(buckets: Buckets, books: Books, gains: Gains, pseudo: VertexArray) -> None:
+    """Algorithm 4: place vertices round by round until none is in the pseudo-partition any more.
 
-    At most one for each vertex, mostly a handful: each places those that it can, and at least one.
+    There is at most one round for each vertex, mostly a handful in all: each places the vertices that it can, and at
+    least one.
     """
-    rounds, k = 0, len(books.part_weight) - 1
+    k = len(books.part_weight) - 1
     while len(pseudo):
         who, to, strength = choose(buckets, books, gains, pseudo)
         order = np.lexsort((pseudo[who], -strength))
         place(buckets, books, pseudo, who, to, order)
         pseudo = pseudo[books.part[pseudo] == k]
-        rounds += 1
-    return rounds

@@ -1,7 +1,7 @@
 """A partition that stays with its network: made from nothing once, and brought up to date when it is asked for again.
 
-It knows what the edges and vertices weighed when it was made (`gpu_engine.partition.census`). Rows of edges and numbers
-of vertices are never given twice, so that is enough to find what has changed since, whatever has changed it.
+It knows what the edges and vertices weighed at the last answer (`gpu_engine.partition.census`). Rows of edges and
+numbers of vertices are never used twice, so that is enough to find what has changed since, whatever has changed it.
 """
 
 from collections.abc import Callable
@@ -53,19 +53,19 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How it went."""
+    """How a partition was brought up to date."""
 
     way: Way
     changed: int
-    """Edges and vertices that were not as they were."""
+    """How many edges and vertices were not as they were."""
     moved: int
-    """Vertices that were there before and have another part now."""
+    """How many vertices existed before and have another part now."""
     reason: str | None = None
-    """Why it was made from nothing."""
+    """Why the partition was made from nothing; None where it was not."""
 
 
 class KeptPartition(Protocol):
-    """A partition that stays with its network, on whichever device. One thread at a time."""
+    """A partition that stays with its network, on the host or on a device. One thread at a time may use it."""
 
     question: Question
 
@@ -99,9 +99,9 @@ class KeptPartition(Protocol):
 
 
 class ResidentPartition:
-    """A partition of one network with all that it takes to bring it up to date. One thread at a time.
+    """A partition of one network, on the host, with all that it takes to bring it up to date.
 
-    After an exception it is of no use any more.
+    One thread at a time may use it. After an exception it must not be used any more.
     """
 
     def __init__(self, question: Question, partitioner: Partitioner | None = None) -> None:
@@ -168,7 +168,8 @@ class ResidentPartition:
         if self._upkeep.change(len(rows), len(other.rows)):
             return make("too much has changed since the last answer, or since it was made from nothing")
         tail, head = network.edge_ends(rows)
-        if change_cost(self._buckets, tail, head) > 4 * (network.n_arcs + network.n_vertices):  # hubs: all is as fast
+        # Changes at vertices of high degree cost as much as a new partition.
+        if change_cost(self._buckets, tail, head) > 4 * (network.n_arcs + network.n_vertices):
             return make("what has changed are edges of vertices with very many")
         before = self.part.copy()
         self._enter(network, edges, tail, head, room)
@@ -193,7 +194,8 @@ class ResidentPartition:
             self._upkeep.looked(self.cut)
 
     def _tried(self, network: Network, make: Callable[[str], Report], control: Control, room: Room) -> Report | None:
-        """Hold it against a rough partition from nothing, and replace it by a good one if that pays. None: it stays."""
+        """Compare the partition with a rough one from nothing, and replace it by a good one if that pays. Returns None
+        where it stays."""
         room(Footprint(holds_bytes(network.n_vertices, network.n_arcs, self.question.k)))
         kept, report, before = self._books, None, self.cut
         thousandths = int(1000 * self.question.epsilon)
@@ -246,9 +248,9 @@ class ResidentPartition:
         head: VertexArray,
         room: Room,
     ) -> None:
-        """Enter what edges weigh now, and new vertices, which are in the pseudo-partition."""
+        """Enter what edges weigh now, and new vertices, which belong to no part yet."""
         n = network.n_vertices
-        self._buckets = with_vertices(self._graph, n - len(self._graph.start))  # some may have come and gone unseen
+        self._buckets = with_vertices(self._graph, n - len(self._graph.start))  # some were added and deleted since
         self._books = _extended(self._books, n)
         self._upkeep.weigh(int(edges.delta.sum()))
         done = 0
@@ -263,7 +265,8 @@ class ResidentPartition:
 
 
 def renumber(books: Books, before: VertexArray) -> None:
-    """Have parts keep the numbers they had as far as they are the same. O(n + k²)."""
+    """Let parts keep the numbers they had as far as they have the same vertices; ``before`` is int32[n] of then. O(n +
+    k²)."""
     k = len(books.part_weight) - 1
     number = numbers(shared(before, books.part, k))
     there = books.part != NOWHERE
@@ -272,7 +275,7 @@ def renumber(books: Books, before: VertexArray) -> None:
 
 
 def books_bytes(n_vertices: int, k: int) -> int:
-    """What the books take, and what is made of the columns on the way."""
+    """Bytes that the books take, and the columns that are made on the way to them."""
     return 40 * n_vertices + 16 * (k + 1)
 
 
@@ -282,6 +285,6 @@ def _books(n: int, k: int) -> Books:
 
 
 def _extended(books: Books, n: int) -> Books:
-    """With so many vertices; the new ones are nowhere, and weigh nothing."""
+    """The books with ``n`` vertices, of which the new ones are `NOWHERE` and weigh nothing."""
     part = lengthened(books.part, n, NOWHERE)
     return books._replace(part=part, vertex_weight=lengthened(books.vertex_weight, n))

@@ -1,4 +1,4 @@
-"""What has changed since a partition was brought up to date: columns of now held against those of then."""
+"""What has changed since a partition was brought up to date: columns of then compared with those of now."""
 
 from typing import Final
 
@@ -12,12 +12,12 @@ from gpu_engine.partition.moves import NOWHERE, Books
 from gpu_engine.types import MAX_TOTAL, BoolArray, EdgeArray, UnitArray, VertexArray
 
 BLOCK: Final = 512
-"""Items that are held against one another at once: mostly all of them are as they were."""
+"""So many items are compared in one block, most of which has not changed."""
 
 
 def changed_marks(before: Marks, now: Marks) -> EdgeArray:
-    """int64[k], rising: items that are there and were not, or were there and are not. Raises ValueError if there were
-    more of them. O(what has changed), or O(n) if nobody knows any more what that is."""
+    """int64[k], rising: items that were added or deleted between ``before`` and ``now``. Raises ValueError if there
+    were more items before. O(changes), or O(n) where the marks no longer know what has changed."""
     m = _may_grow(before.n, now.n)
     rows = now.touched_since(before)
     if rows is not None:
@@ -32,8 +32,8 @@ def changed_marks(before: Marks, now: Marks) -> EdgeArray:
 
 @njit(cache=True, nogil=True)
 def _marked_otherwise(rows: EdgeArray, before: BoolArray, now: BoolArray, m: int, n: int) -> EdgeArray:
-    """int64[k]: which of the first ``m`` items, of these ``rows``, are marked in one column only, and which others of
-    ``n`` are not marked now. A column of no length has no marks."""
+    """int64[k]: those of ``rows`` below ``m`` that are marked in one column only, and those from ``m`` to ``n`` that
+    are not marked now. A column of no length has no marks."""
     found = np.empty(len(rows) + n - m, np.int64)
     count = 0
     for row in rows:
@@ -48,8 +48,8 @@ def _marked_otherwise(rows: EdgeArray, before: BoolArray, now: BoolArray, m: int
 
 
 def changed_items(before: UnitArray, now: NDArray[np.integer]) -> EdgeArray:
-    """int64[k], rising: places where two columns differ; behind its end ``before`` counts as zeros. Raises ValueError
-    if it is the longer one. O(n)."""
+    """int64[k], rising: places where two columns differ; what ``before`` lacks at its end counts as zeros. Raises
+    ValueError if it is the longer one. O(n)."""
     m = _may_grow(len(before), len(now))
     return np.concatenate([np.flatnonzero(now[:m] != before), m + np.flatnonzero(now[m:])])
 
@@ -61,7 +61,7 @@ def _may_grow(before: int, now: int) -> int:
 
 
 def _differing(before: BoolArray, now: BoolArray) -> EdgeArray:
-    """int64[k], rising: where two columns of one length differ. Eight items are one number."""
+    """int64[k], rising: places where two columns of one length differ. Eight items are compared as one number."""
     whole = len(now) // 8 * 8
     words = before[:whole].view(np.int64), now[:whole].view(np.int64)
     rows: EdgeArray = _differing_bytes(*words, before.view(np.uint8), now.view(np.uint8))
@@ -78,7 +78,7 @@ def _differing_bytes(
     for begin in range(0, len(words), BLOCK // 8):
         end = min(begin + BLOCK // 8, len(words))
         differ = np.int64(0)
-        for i in range(begin, end):  # no branch, so several are looked at in one instruction
+        for i in range(begin, end):  # no branch, so that one instruction compares several
             differ |= words_before[i] ^ words[i]
         if differ == 0:
             continue
@@ -96,14 +96,20 @@ def _differing_bytes(
 
 
 def changed_vertices(books: Books, deleted: BoolArray, weight: UnitArray) -> tuple[VertexArray, int]:
-    """Vertices that are not as the books have them, and what all together weigh now. ``deleted`` bool[n], or bool[0]
-    where none is; ``weight`` int64[n], of which those of deleted vertices do not count. Raises `CapacityOverflow` where
-    the sum is more than `MAX_TOTAL`. O(n)."""
+    """Vertices that are not as the books have them, int32[j], and what all vertices weigh together now. ``deleted`` is
+    bool[n], or bool[0] where none is; ``weight`` is int64[n], of which those of deleted vertices do not count. Raises
+    `CapacityOverflow` where the sum is more than `MAX_TOTAL`. O(n)."""
     changed, high, low = _survey(books.part, books.vertex_weight, deleted, weight)
+    return changed, _total(high, low)
+
+
+def _total(high: int | np.int64, low: int | np.int64) -> int:
+    """The sum of weights whose upper halves, of 32 bits, have the sum ``high`` and whose lower halves ``low``: neither
+    of these overflows an int64."""
     total = (int(high) << 32) + int(low)
     if total > MAX_TOTAL:
         raise CapacityOverflow(f"the vertices weigh {total} together; the limit is {MAX_TOTAL}", field="/vertex_weight")
-    return changed, total
+    return total
 
 
 @njit(cache=True, nogil=True)
@@ -128,17 +134,14 @@ def _survey(
 
 
 ABSENT: Final = -1
-"""In place of what a vertex weighs that is not there."""
+"""Stands in a column of weights for a vertex that does not exist."""
 
 
 def changed_weights(before: UnitArray, deleted: BoolArray, weight: UnitArray) -> tuple[VertexArray, int]:
-    """`changed_vertices` where nothing but a column is known of then: ``before`` int64, `ABSENT` for vertices that were
-    not there. Raises as that does. O(n)."""
+    """`changed_vertices` where only a column is known of then: ``before``, int64, with `ABSENT` for vertices that did
+    not exist. Raises the same errors. O(n)."""
     changed, high, low = _changed_weights(before, deleted if len(deleted) else np.zeros(BLOCK, np.bool_), weight)
-    total = (int(high) << 32) + int(low)
-    if total > MAX_TOTAL:
-        raise CapacityOverflow(f"the vertices weigh {total} together; the limit is {MAX_TOTAL}", field="/vertex_weight")
-    return changed, total
+    return changed, _total(high, low)
 
 
 @njit(cache=True, nogil=True)
@@ -157,7 +160,7 @@ def _changed_weights(
         known = min(max(n_before - begin, 0), end - begin)
         was = before[begin : begin + known]
         differ = np.int64(0)
-        for i in range(known):  # no branch, so several are looked at in one instruction
+        for i in range(known):  # no branch, so that one instruction compares several
             differ |= (own[i] | -np.int64(gone[i])) ^ was[i]
         for i in range(len(own)):
             there = np.uint64(own[i]) & (np.uint64(gone[i]) - np.uint64(1))
@@ -175,9 +178,9 @@ def _changed_weights(
 
 @njit(cache=True, nogil=True)
 def enter_vertices(books: Books, changed: VertexArray, there: BoolArray, weight: UnitArray) -> tuple[VertexArray, int]:
-    """Enter vertices that are not as they were: which of them are ``there`` and what they weigh, bool and int64 for
-    each one ``changed``. Who comes is in the pseudo-partition then, and who is gone is nowhere and has no links.
-    Returns those that came, and how many have come or gone. O(changed)."""
+    """Enter vertices that have ``changed``, int32[j], into the books: whether each exists now, bool[j], and what it
+    weighs, int64[j]. A new vertex is put into the pseudo-partition. A deleted one is `NOWHERE`; it has no links any
+    more. Returns the new vertices, int32[...], and how many vertices are new or deleted. O(j)."""
     k = len(books.part_weight) - 1
     come = np.empty(len(changed), np.int32)
     n_come = 0
@@ -202,7 +205,7 @@ def enter_vertices(books: Books, changed: VertexArray, there: BoolArray, weight:
 
 @njit(cache=True, nogil=True)
 def touched_vertices(part: VertexArray, tail: VertexArray, head: VertexArray, come: VertexArray) -> VertexArray:
-    """Each vertex once that an edge has changed at or that has come, if it is there."""
+    """int32[...]: the ends of changed edges and the new vertices, each once, if they exist."""
     marked = np.zeros(len(part), np.bool_)
     found = np.empty(2 * len(tail) + len(come), np.int32)
     count = 0
@@ -217,7 +220,7 @@ def touched_vertices(part: VertexArray, tail: VertexArray, head: VertexArray, co
 
 @njit(cache=True, nogil=True)
 def n_moved(before: VertexArray, now: VertexArray) -> int:
-    """How many vertices had a part before and have another one now; those that were deleted have none."""
+    """How many vertices had a part before and have another one now. Deleted vertices have none and do not count."""
     count = 0
     for v in range(len(before)):
         count += before[v] != now[v] and before[v] != NOWHERE and now[v] != NOWHERE

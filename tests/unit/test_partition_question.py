@@ -1,6 +1,7 @@
 """Partitions in the worker: kept within bounds, forgotten, made anew, and proven before they are told."""
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from gpu_engine.footprint import Footprint, unlimited
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.partition import multilevel
-from gpu_engine.partition.problem import Question, exact, limit_of
+from gpu_engine.partition.problem import Question, limit_of
 from gpu_engine.partition.resident import Report, ResidentPartition
 from service.protocol import Kind, PartitionArgs, Status
 from service.store.graphs import Catalogue
@@ -188,7 +189,7 @@ def test_a_cancel_kills_the_process_and_bad_ends_are_refused(monkeypatch: pytest
     control, network = Control(), Network(two_rings())
     control.cancel()
     with pytest.raises(Cancelled):
-        ResidentPartition(Question(2, exact("0.03"))).bring(network, np.ones(20, np.int64), control, unlimited)
+        ResidentPartition(Question(2, Fraction("0.03"))).bring(network, np.ones(20, np.int64), control, unlimited)
     for answer, expected in (
         ((b"", -11), RuntimeError),
         ((b"NO_MEMORY\n", 0), OutOfMemory),
@@ -196,13 +197,13 @@ def test_a_cancel_kills_the_process_and_bad_ends_are_refused(monkeypatch: pytest
     ):
         monkeypatch.setattr(multilevel, "run", lambda *_, answer=answer: answer)
         with pytest.raises(expected):
-            ResidentPartition(Question(2, exact("0.03"))).bring(network, np.ones(20, np.int64), Control(), unlimited)
+            ResidentPartition(Question(2, Fraction("0.03"))).bring(network, np.ones(20, np.int64), Control(), unlimited)
 
 
 def test_what_metis_prints_is_no_part_of_its_answer() -> None:
     """It does where hardly a vertex weighs anything: "You are trying to partition a graph into too many parts"."""
     weight = (np.arange(20) == 0).astype(np.int64)
-    found = ResidentPartition(Question(5, exact("0.03")))
+    found = ResidentPartition(Question(5, Fraction("0.03")))
     found.bring(Network(two_rings()), weight, Control(), unlimited)
     assert sorted(found.part_weight.tolist()) == [0, 0, 0, 0, 1]
     assert set(found.part.tolist()) <= set(range(5))
@@ -214,7 +215,7 @@ def test_memory_is_asked_for_before_it_is_taken() -> None:
     def room(needed: Footprint) -> None:
         asked.append(needed.host)
 
-    found = ResidentPartition(Question(2, exact("0.03")))
+    found = ResidentPartition(Question(2, Fraction("0.03")))
     found.bring(Network(two_rings()), np.ones(20, np.int64), Control(), room)
     assert asked[0] > multilevel.PROCESS_BYTES + found.nbytes
 
@@ -222,9 +223,9 @@ def test_memory_is_asked_for_before_it_is_taken() -> None:
 def test_sums_that_do_not_fit_are_refused() -> None:
     weight = np.full(20, 1 << 57)
     with pytest.raises(CapacityOverflow, match="the vertices weigh"):
-        ResidentPartition(Question(2, exact("0.03"))).bring(Network(two_rings()), weight, Control(), unlimited)
+        ResidentPartition(Question(2, Fraction("0.03"))).bring(Network(two_rings()), weight, Control(), unlimited)
 
 
 def test_limits() -> None:
-    assert [limit_of(100, 3, exact(epsilon)) for epsilon in ("0", "0.03", "0.5", "1")] == [34, 34, 50, 66]
-    assert limit_of(1 << 60, 2, exact("0.03")) == (1 << 59) * 103 // 100
+    assert [limit_of(100, 3, Fraction(epsilon)) for epsilon in ("0", "0.03", "0.5", "1")] == [34, 34, 50, 66]
+    assert limit_of(1 << 60, 2, Fraction("0.03")) == (1 << 59) * 103 // 100

@@ -1,6 +1,7 @@
 """A resident graph in k parts, kept up to date: each question brings the partition at hand to the present version."""
 
 import time
+from fractions import Fraction
 from functools import partial
 from typing import Final
 
@@ -10,7 +11,7 @@ from gpu_engine.checks.partitions import PartitionProof, prove_partition
 from gpu_engine.errors import InvalidNetwork, OutOfMemory
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.network import Network
-from gpu_engine.partition.problem import Question, edge_weights, exact
+from gpu_engine.partition.problem import Question, edge_weights
 from gpu_engine.partition.resident import KeptPartition, Report, ResidentPartition, Way
 from gpu_engine.select import device_partition, device_partition_nbytes
 from gpu_engine.text.counted import counted
@@ -57,7 +58,7 @@ class Partition:
         if args.k > network.n_live_vertices:
             there = counted(network.n_live_vertices, "vertex", "vertices")
             raise InvalidNetwork(f"{counted(args.k, 'part is', 'parts are')} too many for {there}", field="/k")
-        question = Question(args.k, exact(args.epsilon), args.weights, args.seed)
+        question = Question(args.k, Fraction(args.epsilon), args.weights, args.seed)
         found, report, proof = self._solver.giving_way(graph, lambda: self._found(task, graph, question, args))
         solved = time.perf_counter()
         self._solver.hold(graph, 8 * network.n_vertices + 8 * proof.n_cut)
