@@ -26,6 +26,8 @@ from service.protocol import (
 MAX_RANGES: Final = 32
 """How many media ranges of a header are looked at. There are fewer forms than this."""
 
+HTML: Final = "text/html"
+
 VARY: Final = {"Vary": "Accept"}
 """The header `Vary` of an answer that exists in other forms, so that a cache does not give one caller the form of
 another."""
@@ -74,6 +76,13 @@ def asks_for_lines(headers: Headers) -> bool:
 def strings_of_events(headers: Headers) -> bool:
     """Whether the amounts in a stream of events are to be decimal strings. Raises not_acceptable."""
     return preferred(headers, (EVENTS_TYPE, STRING_EVENTS_TYPE)) == STRING_EVENTS_TYPE
+
+
+def wants_page(headers: Headers) -> bool:
+    """Whether a page for people is preferred to JSON, as it is by browsers, which name HTML."""
+    with suppress(ServiceError):
+        return preferred(headers, (JSON_TYPE, HTML)) == HTML
+    return False
 
 
 def preferred(headers: Headers, offered: Sequence[str]) -> str:

@@ -189,8 +189,3 @@ def _refuse_other_charsets(headers: Headers, given: str) -> None:
         if given.startswith("text/") and name.strip() == "charset" and charset not in UTF_8:
             detail = f"Content-Type says the charset {charset[:100]!r}: text is read as UTF-8"
             raise ServiceError("unsupported_media_type", detail, header="Content-Type")
-
-
-def wants_page(headers: Headers) -> bool:
-    """Whether a browser asks, which names HTML in Accept; q-values are not read."""
-    return "text/html" in headers.get("accept", "").lower()

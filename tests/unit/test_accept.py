@@ -3,7 +3,7 @@
 import pytest
 from starlette.datastructures import Headers
 
-from service.api.accept import MAX_RANGES, encoding_of, preferred
+from service.api.accept import MAX_RANGES, encoding_of, preferred, wants_page
 from service.errors import ServiceError
 
 NPZ, ARROW, JSON = "application/x-npz", "application/vnd.apache.arrow.stream", "application/json"
@@ -79,3 +79,22 @@ def test_one_form_alone() -> None:
     assert preferred(accept("application/*"), (NPZ,)) == NPZ
     with pytest.raises(ServiceError, match="there are application/x-npz"):
         preferred(accept(JSON), (NPZ,))
+
+
+@pytest.mark.parametrize(
+    ("values", "page"),
+    [
+        (["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"], True),
+        (["image/png, Text/HTML;q=0.9"], True),
+        ([f"{JSON};q=0.5, text/html;q=0.6"], True),
+        ([], False),
+        (["*/*"], False),
+        (["text/html;q=0"], False),
+        (["text/html;q=0, */*"], False),
+        ([f"{JSON}, text/html"], False),
+        ([f"{JSON}, text/html;q=0.9"], False),
+        (["application/x-text/html"], False),
+    ],
+)
+def test_who_gets_a_page(values: list[str], page: bool) -> None:
+    assert wants_page(accept(*values)) == page

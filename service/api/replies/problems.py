@@ -12,9 +12,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from gpu_engine.errors import EngineError
+from service.api.accept import wants_page
 from service.api.bodies.encodings import DECODERS
 from service.api.guards.access import SESSION_OVER
-from service.api.headers import wants_page
 from service.api.replies import signposts
 from service.api.replies.heads import is_of_head
 from service.api.replies.login_page import asked_to_log_in

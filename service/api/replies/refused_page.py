@@ -6,7 +6,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.api.headers import wants_page
+from service.api.accept import wants_page
 from service.api.replies.pages import HOME, plain_page, root_of
 from service.errors import TITLES, ServiceError
 

@@ -12,9 +12,9 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
+from service.api.accept import wants_page
 from service.api.backend import Backend, Context
 from service.api.guards.access import CallerOf
-from service.api.headers import wants_page
 from service.api.lost_data import data_is_gone
 from service.api.metrics import scrape
 from service.api.openapi import PROBLEMS, told
