@@ -20,7 +20,7 @@ from service.cli.connection import (
     names,
     refuse_beside,
 )
-from service.cli.show import Columns, say_facts, say_json, say_line, say_table
+from service.cli.show import Columns, printable, say_facts, say_json, say_line, say_table
 
 if TYPE_CHECKING:
     from headrace import Event, Watch, Webhook
@@ -201,4 +201,4 @@ def _line(event: "Event") -> str:
         about += f": {data['old_value']} -> {data['error'] if data['value'] is None else data['value']}"
     for sign, name in (("+", "cut_added"), ("-", "cut_removed")):
         about += "".join(f" {sign}{edge}" for edge in data.get(name, ()))
-    return f"{event.type} {about}"
+    return printable(f"{event.type} {about}")

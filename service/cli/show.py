@@ -94,7 +94,15 @@ def text(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, Decimal):
         return format(value, "f") if value.is_finite() else "inf"
-    return moment(value) if isinstance(value, datetime) else str(value)
+    return moment(value) if isinstance(value, datetime) else printable(str(value))
+
+
+def printable(text: str) -> str:
+    """The text with escapes in place of what a terminal obeys, such as another colour, a title, an end of a line, or
+    another direction to write in: names are chosen by whoever has loaded the graph."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def moment(at: datetime) -> str:

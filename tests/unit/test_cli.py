@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import typer
-from headrace import Capacities
+from headrace import Capacities, Event
 from typer.testing import CliRunner
 
 from gpu_engine import kernel_directory, networks
@@ -22,6 +22,7 @@ from service import worker
 from service.cli import show
 from service.cli.connection import MISWRITTEN, NOT_REACHED, REFUSED, connected
 from service.cli.edges import OWN_WORDS
+from service.cli.feed import _line
 from service.cli.main import app
 
 COMMANDS = (
@@ -224,6 +225,19 @@ def test_tables_are_aligned_and_bounded(capsys: pytest.CaptureFixture[str]) -> N
     assert lines[-1] == "... and 3 more: --json has all of them"
     show.say_table({"edge": ()}, "nothing")
     assert capsys.readouterr().out == "nothing\n"
+
+
+def test_a_name_is_not_obeyed_by_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """Labels are chosen by whoever has loaded the graph, and may be any text."""
+    names = ["\x1b[2J\x1b]0;title\x07", "two\nlines", "Z\u00fcrich \u202edrawkcab", "\x9b31m"]
+    show.say_table({"edge": names})
+    event = Event("1-0", "cut.changed", {"version": 2, "cut_added": names})
+    show.say_facts({"said": _line(event)})
+    shown = capsys.readouterr().out
+    assert len(shown.splitlines()) == 1 + len(names) + 1
+    assert shown.replace("\n", "").isprintable()
+    assert "\\x1b[2J" in shown
+    assert "Z\u00fcrich \\u202e" in shown
 
 
 @pytest.mark.parametrize(
