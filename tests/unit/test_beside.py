@@ -16,7 +16,17 @@ from gpu_engine.engine import Control, FlowState, SolveReport
 from gpu_engine.footprint import Room
 from gpu_engine.networks.network import Network
 from gpu_engine.trials import Trials
-from service.protocol import ClosureStudyArgs, Kind, Operation, Scenario, Status, WhatIfArgs
+from service.protocol import (
+    ClosureStudyArgs,
+    GlobalCutArgs,
+    Kind,
+    Message,
+    Operation,
+    PairsArgs,
+    Scenario,
+    Status,
+    WhatIfArgs,
+)
 from service.worker.memory import Residents
 from service.worker.questions.what_if import SCENARIO_BYTES
 from service.worker.running import rows
@@ -27,6 +37,8 @@ from tests.serving import eventually
 
 CLOSED = Scenario(id="closed", batch=[Operation(op="close", edges=[0])])
 AS_IT_IS = Scenario()
+MANY = 1000
+"""Rows that are expected to take long."""
 
 
 class Gated(CpuEngine):
@@ -145,17 +157,30 @@ def test_a_study_begins_again_when_its_worker_is_left(
 
 
 def test_one_that_waits_for_its_turn_is_cancelled_at_once(asked: Caller) -> None:
-    first = submit(asked, CLOSED)
+    first = submit(asked, *[AS_IT_IS] * MANY)
     assert Gated.reached.wait(PATIENCE_S)
-    second = submit(asked, CLOSED)
+    second = submit(asked, *[AS_IT_IS] * MANY)
     eventually(lambda: status(asked, second) is Status.RUNNING)
     asked.run(asked.dispatcher.cancel(second))
     eventually(lambda: status(asked, second) is Status.CANCELLED)
     assert status(asked, first) is Status.RUNNING
 
 
+@pytest.mark.parametrize(
+    ("kind", "args"),
+    [(Kind.PAIRS, PairsArgs(source=[0], sink=[3], most=1)), (Kind.GLOBAL_MIN_CUT, GlobalCutArgs())],
+    ids=["pairs", "global-min-cut"],
+)
+def test_a_short_one_does_not_wait_for_a_long_one(asked: Caller, kind: Kind, args: Message) -> None:
+    """Found by attack: a pair of a graph of four vertices waited for the 100,000 pairs of somebody else."""
+    long = [submit(asked, *[AS_IT_IS] * MANY) for _ in range(3)]
+    assert Gated.reached.wait(PATIENCE_S)
+    assert asked.ask(kind, "g", args)["version"] == 1
+    assert {status(asked, job) for job in long} <= {Status.QUEUED, Status.RUNNING}
+
+
 def test_a_cancel_ends_it_between_two_rows(asked: Caller, gate: threading.Event) -> None:
-    job = submit(asked, *[AS_IT_IS] * 1000)
+    job = submit(asked, *[AS_IT_IS] * MANY)
     assert Gated.reached.wait(PATIENCE_S)
     asked.run(asked.dispatcher.cancel(job))  # the gate stays closed: what waits at it goes on when it is cancelled
     reply = asked.run(asked.dispatcher.wait(job, PATIENCE_S))

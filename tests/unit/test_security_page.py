@@ -99,6 +99,7 @@ FIXED = {
     "how long a refusal is held back": refusals.HELD_S,
     "refusals held back at a time": refusals.HELD,
     "slots for short work alone, which is expected to take 100 ms": lanes.SPARE,
+    "slots for such questions that are short: all rows 100 ms, each 1 ms and 0.1 µs for each arc": lanes.SPARE,
     "time in such a slot, after which the work is long": lanes.SHORT_S,
     "works that have been found to be long at a time, beyond the slots for long work": lanes.OVERRUNS,
     "time without a sign of life of a worker that runs": heartbeat.HUNG_S,

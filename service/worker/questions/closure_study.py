@@ -37,6 +37,7 @@ from service.worker.questions.closing import (
 from service.worker.questions.closing_vertices import VertexCandidates
 from service.worker.questions.supposed import Supposed, Supposer
 from service.worker.questions.terminals import read_terminals
+from service.worker.running.costs import rows_s
 from service.worker.running.rows import RowRunner, Sheet, side_by_side
 from service.worker.running.task import Rest, Task
 from service.worker.solving import Solver
@@ -80,7 +81,8 @@ class ClosureStudy:
             supposed = self._supposer.suppose(stack, task, graph, solved, more, trials=True)
             study = Study(self._solver, supposed, terminals, base, candidates, ranking, known, alike, args.strings)
             used_s = time.perf_counter() - began
-            return Rest(partial(self._studied, task, study, args, answers.about(graph), used_s), stack.pop_all().close)
+            work = partial(self._studied, task, study, args, answers.about(graph), used_s)
+            return Rest(work, stack.pop_all().close, rows_s(len(candidates), graph.network.n_arcs))
 
     def _candidates(self, graph: Graph, solved: Solved, args: ClosureStudyArgs, control: Control) -> Candidates:
         if args.close == "vertices":

@@ -28,6 +28,7 @@ from service.worker.graph import Graph
 from service.worker.pinned import pin
 from service.worker.questions.terminals import read_distinct_vertices
 from service.worker.result_writer import written_as
+from service.worker.running.costs import rows_s
 from service.worker.running.results import Results
 from service.worker.running.task import Rest, Task
 from service.worker.solving import Solver
@@ -58,7 +59,8 @@ class CutTrees:
             found = _grown(task, network, terminals)
             return _tree_parts(network, found, args)
 
-        return self._beside(task, graph, args, began, Footprint(own + EDGE_BYTES * network.n_edges), work)
+        needed = Footprint(own + EDGE_BYTES * network.n_edges)
+        return self._beside(task, graph, args, began, needed, work, len(terminals))
 
     def global_cut(self, task: Task) -> Rest:
         args, began = GlobalCutArgs.model_validate(task.command.args), time.perf_counter()
@@ -70,7 +72,7 @@ class CutTrees:
         def work(network: Network) -> dict[str, object]:
             return _cut_parts(network, _global_cut(task, network), args)
 
-        return self._beside(task, graph, args, began, Footprint(own), work)
+        return self._beside(task, graph, args, began, Footprint(own), work, graph.network.n_vertices)
 
     def _beside(
         self,
@@ -80,6 +82,7 @@ class CutTrees:
         began: float,
         needed: Footprint,
         work: Callable[[Network], dict[str, object]],
+        n_rows: int,
     ) -> Rest:
         with ExitStack() as stack:
             network = pin(graph, task, self._copies.residents, self._solver, needed, stack)
@@ -87,7 +90,7 @@ class CutTrees:
             envelope = Envelope(version=graph.version, generation=graph.generation)
             used_s = time.perf_counter() - began
             done = partial(self._answered, task, args, network, head, envelope, work, used_s)
-            return Rest(done, stack.pop_all().close)
+            return Rest(done, stack.pop_all().close, rows_s(n_rows, network.n_arcs))
 
     def _answered(
         self,

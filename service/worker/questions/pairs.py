@@ -28,6 +28,7 @@ from service.worker.graph import Graph
 from service.worker.pinned import pin_for, pinned_name
 from service.worker.questions.listed_pairs import ListedPairs, list_pairs
 from service.worker.questions.max_flow import MaxFlow
+from service.worker.running.costs import rows_s
 from service.worker.running.rows import BLOCK_ROWS, RowRunner, Sheet, refused, row_or_refusal
 from service.worker.running.task import Rest, Task
 from service.worker.solving import Solver
@@ -82,7 +83,7 @@ class Pairs:
             used_s = time.perf_counter() - began
             about = answers.about(graph)
             work = partial(self._answered, task, args, ours, about, pairs, promised, plans[which], used_s)
-            return Rest(work, stack.pop_all().close)
+            return Rest(work, stack.pop_all().close, rows_s(len(pairs.sources), network.n_arcs))
 
     def _plans(self, network: Network, args: PairsArgs, count: int) -> list["Plan"]:
         """The possible plans, from the fastest to the one that takes the least memory. Rows with fields are made one by

@@ -4,6 +4,7 @@ import time
 from contextlib import ExitStack
 from fractions import Fraction
 from functools import partial
+from typing import Final
 
 import numpy as np
 
@@ -20,11 +21,15 @@ from service.worker.graph import Answer, Graph, Solved
 from service.worker.questions.edges import read_edges
 from service.worker.questions.terminals import read_terminals
 from service.worker.result_writer import written
+from service.worker.running.costs import rows_s
 from service.worker.running.results import Results
 from service.worker.running.task import Rest, Task
 from service.worker.solving import Solver
 from service.worker.supposing import needs
 from service.worker.time_limit import time_limit
+
+FLOWS: Final = 16
+"""So many flows a curve is expected to take: four for each of a few segments."""
 
 
 class Parametric:
@@ -67,7 +72,7 @@ class Parametric:
             head = answers.about(graph)
             used_s = time.perf_counter() - began
             work = partial(self._drawn, task, args, prober, base, head, timings_ms, envelope, used_s)
-            return Rest(work, stack.pop_all().close)
+            return Rest(work, stack.pop_all().close, rows_s(FLOWS, graph.network.n_arcs))
 
     def _drawn(
         self,

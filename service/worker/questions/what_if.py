@@ -27,6 +27,7 @@ from service.worker.questions.max_flow import MaxFlow
 from service.worker.questions.supposed import Supposed, Supposer
 from service.worker.questions.terminals import read_terminals
 from service.worker.questions.tried_rows import TriedRows
+from service.worker.running.costs import rows_s
 from service.worker.running.rows import BLOCK_ROWS, RowRunner, Sheet, row_or_refusal
 from service.worker.running.task import Rest, Task
 from service.worker.solving import Solver
@@ -73,7 +74,8 @@ class WhatIf:
             supposed = self._supposer.suppose(stack, task, graph, solved, more, trials=short)
             rows = Rows(self._solver, self._max_flow, args, supposed.supposition, terminals, base, answers.about(graph))
             used_s = time.perf_counter() - began
-            return Rest(partial(self._tried, task, rows, supposed, used_s), stack.pop_all().close)
+            work = partial(self._tried, task, rows, supposed, used_s)
+            return Rest(work, stack.pop_all().close, rows_s(len(args.scenarios), graph.network.n_arcs))
 
     def _split(self, graph: Graph, args: WhatIfArgs) -> Graph:
         """The graph itself, or where scenarios name vertices that have no capacity yet, one of its own in which they

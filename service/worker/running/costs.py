@@ -39,6 +39,12 @@ PER_ARC_S: Final = {
 }
 """The expected time for each arc of a command that was never timed, in seconds: its question is solved from zero."""
 
+ROW_S: Final = 1e-3
+"""What each row of a question is expected to take at least."""
+
+ROW_S_PER_ARC: Final = 1e-7
+"""What it takes more for each arc, as if every row looked at all of them."""
+
 PROCESS_S: Final = 0.3
 """The time to start the process in which a cheapest flow is solved, or a graph is partitioned."""
 
@@ -63,6 +69,12 @@ Arcs = Callable[[str], int | None]
 
 
 Key = tuple[str, Kind, int]
+
+
+def rows_s(n_rows: int, n_arcs: int) -> float:
+    """How long so many rows of a question are expected to take on a graph of so many arcs: rather too long, since what
+    is short goes before all that is long."""
+    return n_rows * (ROW_S + ROW_S_PER_ARC * n_arcs)
 
 
 class Costs:
