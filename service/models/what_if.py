@@ -1,6 +1,6 @@
 """The body of what-if, and the shape of the answer."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -23,6 +23,10 @@ from service.models.flows import (
 )
 from service.models.vertices import VertexOperation
 from service.protocol import Scenario, WhatIfArgs
+
+OPERATIONS_PER_ROW: Final = 2
+"""Scenarios may have so many times as many operations, in all, as there may be scenarios: the worker makes objects of
+each before the first one is tried, and nobody else has its interpreter meanwhile."""
 
 EXAMPLES: dict[str, Any] = {
     "an edge closed": {"value": {"scenarios": [{"id": "no e", "batch": [{"edges": ["e"], "op": "close"}]}]}},
@@ -119,11 +123,20 @@ class WhatIfBody(MaxFlowBody):
 
 
 def refuse_many(max_rows: int, members: dict[str, Any]) -> None:
-    """Raises too_large for a body of more than `max_rows` scenarios, none of which is looked at."""
+    """Raises too_large for a body of more than `max_rows` scenarios, or of `OPERATIONS_PER_ROW` times as many
+    operations in them, none of which is looked at."""
     scenarios = members.get("scenarios")
-    if isinstance(scenarios, list) and len(scenarios) > max_rows:
+    if not isinstance(scenarios, list):
+        return
+    if len(scenarios) > max_rows:
         limit = f"a question has at most {max_rows} scenarios (HEADRACE_MAX_QUESTION_ROWS)"
         raise ServiceError("too_large", f"{limit}, not {len(scenarios)}: ask several", field="/scenarios")
+    batches = [each.get(name) for each in scenarios if isinstance(each, dict) for name in ("batch", "vertex_batch")]
+    n_operations, most = sum(len(batch) for batch in batches if isinstance(batch, list)), OPERATIONS_PER_ROW * max_rows
+    if n_operations > most:
+        limit = f"the scenarios of a question have at most {most} operations (twice HEADRACE_MAX_QUESTION_ROWS)"
+        detail = f"{limit}, not {n_operations}: ask several, or name all edges that are set in one operation"
+        raise ServiceError("too_large", detail, field="/scenarios")
 
 
 class RowProblem(BaseModel):

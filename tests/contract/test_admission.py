@@ -9,6 +9,7 @@ import pytest
 
 from service.api.bodies.budget import ByteBudget
 from service.api.guards.admission import BUSY, Admission, Ticket
+from service.api.guards.shares import QUEUED_BYTES, QueuedBytes
 from service.api.guards.shields import Shedding
 from service.errors import ServiceError
 from service.protocol import Status
@@ -324,6 +325,49 @@ def test_a_key_at_its_limit_leaves_room_for_others() -> None:
     assert not refused(admission, "a", "k2")
     tickets[0].leave()
     assert not refused(admission, "c", "k1")
+
+
+def test_bytes_of_unfinished_commands_are_counted() -> None:
+    admission, half = Admission(Settings()), QUEUED_BYTES // 2
+    one = admission.enter("a", "k1", waits=False, n_bytes=half - 10)
+    with pytest.raises(ServiceError, match=f"of this API key have {half - 10} bytes, and this one has 11") as refusal:
+        admission.enter("b", "k1", waits=False, n_bytes=11)
+    assert refusal.value.code == "rate_limited"
+    admission.enter("b", "k1", waits=False, n_bytes=10).leave()
+    other = admission.enter("b", "k2", waits=False, n_bytes=half)
+    with pytest.raises(ServiceError, match="and this one has 11"):
+        admission.enter("c", None, waits=False, n_bytes=11)
+    admission.enter("c", None, waits=False).leave()
+    for ticket in (one, other):
+        ticket.leave()
+    alone = admission.enter("a", "k1", waits=False, n_bytes=3 * half)
+    admission.enter("a", "k1", waits=False).leave()
+    with pytest.raises(ServiceError, match=r"and this one has 1$"):
+        admission.enter("b", "k2", waits=False, n_bytes=1)
+    alone.leave()
+    admission.enter("b", "k2", waits=False, n_bytes=half).leave()
+
+
+def test_what_a_long_command_weighs_is_told_until_it_has_ended(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by attack: a question of 6 KiB in gzip took 200 MB of a worker while it waited, and nobody counted them."""
+    api.fakes.dispatcher.answer = lambda _: Status.RUNNING
+    weighed: list[tuple[str | None, int]] = []
+    count = QueuedBytes.count
+
+    def noted(queued: QueuedBytes, key_id: str | None, n_bytes: int) -> None:
+        weighed.append((key_id, n_bytes))
+        count(queued, key_id, n_bytes)
+
+    monkeypatch.setattr(QueuedBytes, "count", noted)
+    patient = {"Prefer": "respond-async"}
+    long = {"scenarios": [{"batch": [{"edges": [0], "op": "close"}]}] * 1000}
+    for body, least in (({"scenarios": []}, 0), (long, 30_000)):
+        assert api.http.post("/v1/graphs/city/what-if", headers=patient, json=body).status_code == 202
+        assert weighed[-1][1] >= least
+        before = len(weighed)
+        api.fakes.dispatcher.unfinished[-1]()
+        assert len(weighed) == before + 1
+        assert weighed[-1][1] == -weighed[-2][1]
 
 
 def test_event_streams_are_counted() -> None:

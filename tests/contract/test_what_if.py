@@ -141,6 +141,8 @@ def test_bodies_that_are_refused(http: httpx.Client, city: str) -> None:
     assert refused(scenarios=[{}] * 3001) == (413, "too_large", "/scenarios")
     wrong = [{"batch": "none"}] * 3001  # they are counted before any of them is looked at
     assert refused(scenarios=wrong) == (413, "too_large", "/scenarios")
+    wrong = [{"batch": [None] * 1500}, {"vertex_batch": [None] * 1501}] * 2  # and so are their operations
+    assert refused(scenarios=wrong) == (413, "too_large", "/scenarios")
     many = {"batch": [{"edges": ["a", "b"], "op": "close"}] * 1001}
     assert refused(scenarios=[many])[:2] == (413, "too_large")
     assert refused(scenarios=[{"id": "x" * 1025}])[1:] == ("invalid_body", "/scenarios/0/id")

@@ -28,14 +28,15 @@ from service.protocol import (
     WhatIfArgs,
 )
 from service.worker.memory import Residents
-from service.worker.questions.what_if import SCENARIO_BYTES
+from service.worker.questions.what_if import held_bytes
 from service.worker.running import rows
 from service.worker.running.endings import Endings
 from tests.graphs import diamond
 from tests.service_fixtures import PATIENCE_S, Caller, StartWorker, result
 from tests.serving import eventually
 
-CLOSED = Scenario(id="closed", batch=[Operation(op="close", edges=[0])])
+CLOSE = Operation(op="close", edges=[0])
+CLOSED = Scenario(id="closed", batch=[CLOSE])
 AS_IT_IS = Scenario()
 MANY = 1000
 """Rows that are expected to take long."""
@@ -244,7 +245,11 @@ def test_memory_that_is_short_refuses_the_question_and_nothing_else(
     assert reply.problem is not None
     assert reply.problem.code == "out_of_memory"
     assert caller.value("g") == base
-    residents.resize(replace(residents.held, host=residents.held.host + 500 * SCENARIO_BYTES + 10_000))
+    residents.resize(replace(residents.held, host=residents.held.host + 1_000_000))
+    reply = caller.reply(Kind.WHAT_IF, "g", WhatIfArgs(scenarios=[Scenario(batch=[CLOSE] * 500)]))
+    assert reply.problem is not None
+    assert reply.problem.code == "out_of_memory"
+    residents.resize(replace(residents.held, host=residents.held.host + held_bytes([CLOSED] * 500) + 10_000))
     many = WhatIfArgs(scenarios=[CLOSED] * 500, fields=frozenset({"value", "flow"}))
     assert [row.get("error") for row in caller.ask(Kind.WHAT_IF, "g", many)["answers"]] == [None] * 500
     residents.resize(replace(residents.held, host=residents.held.host + 20_000))

@@ -14,14 +14,14 @@ from service.api import accept, headers, questions
 from service.api.app import create_app
 from service.api.bodies import arrow, encodings, parsing
 from service.api.bodies import receive as bodies
-from service.api.guards import admission, refusals, wrong_keys
+from service.api.guards import admission, refusals, shares, wrong_keys
 from service.api.http import chunks as http_chunks
 from service.api.http import closing as http_closing
 from service.api.http import connections as http_connections
 from service.api.http import protocol as http_protocol
 from service.api.replies import repeats, sending
 from service.api.routes import graphs, sessions, status_page
-from service.models import bottlenecks, closure_study, columns, numbers, parametric, partition, webhooks
+from service.models import bottlenecks, closure_study, columns, numbers, parametric, partition, webhooks, what_if
 from service.models import flows as models
 from service.queue import dispatcher, grouped, replies
 from service.settings import Settings
@@ -103,7 +103,8 @@ FIXED = {
     "time in such a slot, after which the work is long": lanes.SHORT_S,
     "works that have been found to be long at a time, beyond the slots for long work": lanes.OVERRUNS,
     "time without a sign of life of a worker that runs": heartbeat.HUNG_S,
-    "of these, and of the event streams, with one API key": 1 / admission.KEY_SHARE,
+    "bytes of unfinished commands of over 4 KiB, at one API process; one alone may have more": shares.QUEUED_BYTES,
+    "of these, of the event streams, and of the bytes of unfinished commands, with one API key": 1 / shares.KEY_SHARE,
     "connections of one API process, or as many as its open files allow": http_connections.MAX_CONNECTIONS,
     "head of a request": http_protocol.MAX_HEAD_BYTES,
     "URL of a request": http_protocol.MAX_URL_BYTES,
@@ -120,6 +121,7 @@ FIXED = {
     "bytes of results kept by one worker": results.RESULTS_BYTES,
     "lines of a question that failed behind its first row, kept for those who are reading them": drafts.LEFT_S,
     "jobs looked at for one page of `GET /v1/jobs`": listing.LOOKED_AT,
+    "operations of all scenarios of one `what-if`, for each of `max_question_rows`": what_if.OPERATIONS_PER_ROW,
     "progress events of a job": transitions.EVENTS_KEPT,
     "memory of Redis kept for what frees it, where `maxmemory` is set": room.RESERVE_LEAST_BYTES >> 20,
     "deliveries of a command": tries.MAX_ATTEMPTS,

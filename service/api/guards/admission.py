@@ -7,7 +7,6 @@ in Redis: so a line that turns out too long can still be cut.
 
 import asyncio
 import math
-import random
 import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -17,6 +16,7 @@ from typing import Final
 
 from fastapi import Request
 
+from service.api.guards.shares import QueuedBytes, share_of_key, too_much
 from service.errors import ServiceError
 from service.settings import Settings
 
@@ -59,11 +59,7 @@ CROWDED_COMMANDS: Final = 100
 TRIES: Final = 2
 """After a cut the line may be shorter by this factor, except after every cut whose number is a multiple of it."""
 
-KEY_SHARE: Final = 2
-"""One API key may use at most one in this many of the open requests, and of the event streams."""
-
 LANES_KEPT: Final = 10_000
-LONGEST_RETRY_S: Final = 10.0
 
 
 @dataclass(eq=False, slots=True)
@@ -74,6 +70,8 @@ class Ticket:
     lane: "Lane"
     key_id: str | None
     waits: bool
+    n_bytes: int = 0
+    """Of a long command."""
     turn_at: float | None = None
     """When its command was sent to the worker; None while it waits in line."""
     refusal: ServiceError | None = None
@@ -235,6 +233,7 @@ class Admission:
         self._settings = settings
         self._lanes: dict[str, Lane] = {}
         self._of_key: Counter[str] = Counter()
+        self._queued = QueuedBytes()
         self._streams = 0
         self._streams_of_key: Counter[str] = Counter()
         self._absence: Callable[[], ServiceError] | None = None
@@ -247,16 +246,18 @@ class Admission:
             for lane in self._lanes.values():
                 lane.clear(absence)
 
-    def enter(self, graph: str, key_id: str | None, *, waits: bool = True) -> Ticket:
-        """Count one command until its ticket is given back. Raises as `refusal` says.
+    def enter(self, graph: str, key_id: str | None, *, waits: bool = True, n_bytes: int = 0) -> Ticket:
+        """Count one command, and its bytes if it is long, until its ticket is given back. Raises as `refusal` says, and
+        rate_limited where `QueuedBytes` has no room.
 
         Work whose caller `waits` is let in if it will not wait long; work that was asked for as a job may.
         """
-        refusal = self.refusal(graph, key_id, waits=waits)
+        refusal = self.refusal(graph, key_id, waits=waits) or self._queued.refusal(key_id, n_bytes)
         if refusal is not None:
             raise refusal
         lane = self._lane(graph)
-        ticket = Ticket(self, lane, key_id, waits)
+        ticket = Ticket(self, lane, key_id, waits, n_bytes)
+        self._queued.count(key_id, n_bytes)
         if key_id is not None:
             self._of_key[key_id] += 1
         if waits:
@@ -270,6 +271,7 @@ class Admission:
         """Count out a command that has ended, or is not sent after all."""
         ticket.lane.end(ticket, was_sent=was_sent)
         key_id = ticket.key_id
+        self._queued.count(key_id, -ticket.n_bytes)
         if key_id is not None:
             self._of_key[key_id] -= 1
             if self._of_key[key_id] <= 0:
@@ -337,14 +339,3 @@ async def stream_room(request: Request) -> AsyncIterator[None]:
     admission: Admission = request.state.backend.admission
     with admission.stream(request.state.caller.key_id):
         yield
-
-
-def share_of_key(limit: int) -> int:
-    """How many of what a process has for all callers one API key may have: the others are to get in."""
-    return max(1, limit // KEY_SHARE)
-
-
-def too_much(detail: str, retry_after_s: float = 1.0) -> ServiceError:
-    """A refusal that says when to come back: later for some than for others, so that they do not come all at once."""
-    least = math.ceil(min(max(1.0, retry_after_s), LONGEST_RETRY_S))
-    return ServiceError("rate_limited", detail, retry_after_s=random.randint(least, 2 * least))

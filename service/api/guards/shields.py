@@ -10,7 +10,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.guards.access import claimed_key
-from service.api.guards.admission import share_of_key
+from service.api.guards.shares import share_of_key
 from service.api.replies.problems import problem_response
 from service.api.replies.signposts import QUESTION
 from service.api.turns import Turns

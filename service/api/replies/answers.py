@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from service.api.accept import VARY
 from service.api.backend import Backend
+from service.api.bodies.receive import Body
 from service.api.headers import Waiting, idempotency_key, waiting
 from service.api.replies.repeats import REPEATED, Question
 from service.api.replies.results import Result, lines_response, open_result, result_response
@@ -90,7 +91,8 @@ async def ask(
     if key is not None and body_digest is None:
         body_digest = await beside(args, partial(digest_of_args, kind, args))
     stands = patience.wait_s > 0 and kind not in NEVER_CUT_OFF
-    ticket = backend.admission.enter(graph, request.state.caller.key_id, waits=stands)
+    n_bytes = args.n_bytes if isinstance(args, Body) else 0
+    ticket = backend.admission.enter(graph, request.state.caller.key_id, waits=stands, n_bytes=n_bytes)
     try:
         stood_s = await ticket.turn(patience.wait_s)
         began = time.perf_counter()

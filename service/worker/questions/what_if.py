@@ -1,7 +1,7 @@
 """What the maximum flow would be in each of many scenarios. The graph itself changes in none of them."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -34,8 +34,13 @@ from service.worker.solving import Solver
 from service.worker.supposing import Supposition
 from service.worker.time_limit import time_limit
 
-SCENARIO_BYTES: Final = 4_000
-"""Bytes of memory for a scenario of one edge, as part of a command."""
+SCENARIO_BYTES: Final = 1_500
+"""What a scenario takes while the command is in memory."""
+OPERATION_BYTES: Final = 2_500
+"""What each of its operations takes then."""
+NAME_BYTES: Final = 80
+"""What each name or amount in them takes then, or `PACKED_COPIES` of its bytes where it is one of many."""
+PACKED_COPIES: Final = 2
 
 FLOWS: Final = frozenset({"flow", "terminals", "paths"})
 """Fields that show the whole flow. Otherwise only the part of the flow that a scenario has changed is proven, since
@@ -92,7 +97,7 @@ class WhatIf:
 
     def _of_fields(self, graph: Graph, args: WhatIfArgs) -> Footprint:
         """What reading the fields takes beside a solve."""
-        of_engine, found = graph.engine.needs, Footprint(SCENARIO_BYTES * len(args.scenarios))
+        of_engine, found = graph.engine.needs, Footprint(held_bytes(args.scenarios))
         if args.fields & {"cut", "bottlenecks"}:
             found += of_engine.cut + Footprint(COMPONENT_BYTES * graph.network.n_vertices)
         return found + of_engine.flow if args.fields & FLOWS else found
@@ -112,6 +117,17 @@ class WhatIf:
         tried = [TriedRows(args, rows.base, rows, supposed, trials) for trials in supposed.trials]
         with time_limit(task.control, args.time_limit_s, used_s):
             return self._runner.run(task, sheet, tried or [rows])
+
+
+def held_bytes(scenarios: Sequence[Scenario]) -> int:
+    """What these take while the command is in memory."""
+    operations = [each for scenario in scenarios for each in (*(scenario.batch or ()), *(scenario.vertex_batch or ()))]
+    names = sum(len(getattr(scenario, column) or ()) for scenario in scenarios for column in TERMINALS)
+    for each in operations:
+        names += sum(len(column) for column in (each.edges, each.tail, each.head, each.amounts) if column is not None)
+    packed = sum(len(each.packed) for each in operations if each.packed is not None)
+    many = SCENARIO_BYTES * len(scenarios) + OPERATION_BYTES * len(operations)
+    return many + NAME_BYTES * names + PACKED_COPIES * packed
 
 
 @dataclass(frozen=True, slots=True)
