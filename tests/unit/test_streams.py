@@ -1,14 +1,21 @@
 """Streams that end with the rights of who listens."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, Self
 
 import pytest
 
+from service.api.ending import Ending
 from service.api.replies import streams
 from service.api.replies.streams import while_allowed
+from service.api.routes.feed import graph_events
+from service.api.routes.jobs import job_events
 from service.errors import ServiceError
+from service.store.feed.reading import Placed
 
 
 class Events:
@@ -104,3 +111,65 @@ def test_a_wait_that_loses_its_cancel_is_ended_all_the_same() -> None:
 
     assert asyncio.run(asyncio.wait_for(first_of(), 30)) == 1
     assert ended == [True]
+
+
+@dataclass
+class Told:
+    """An event as any feed gives it."""
+
+    id: str = "1-0"
+    event: str = "version"
+    type: str = "version"
+    data: str = "{}"
+
+
+@dataclass
+class Followed:
+    """A backend whose streams have events without end; knows whether they were closed."""
+
+    is_closed: bool = False
+
+    async def follow(self, *_: object) -> AsyncIterator[Told]:
+        try:
+            while True:
+                await asyncio.sleep(0)
+                yield Told()
+        finally:
+            self.is_closed = True
+
+    events = follow
+
+    @property
+    def feed(self) -> Self:
+        return self
+
+    dispatcher = feed
+    ending = Ending()
+
+
+def of_graph(backend: Any) -> Any:
+    return graph_events("g", NOBODY, backend, strings=False, placed=Placed("0-0"))
+
+
+def of_job(backend: Any) -> Any:
+    return job_events(NOBODY, NOBODY, backend, None)
+
+
+NOBODY: Any = SimpleNamespace(id="job", graph="g")
+
+
+@pytest.mark.parametrize("begin", [of_graph, of_job])
+def test_who_goes_away_between_two_events_leaves_no_stream_to_the_garbage_collector(
+    begin: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It closed two streams of which one reads the other, both at once, and the log had an error for it."""
+    monkeypatch.setattr(streams, "CHECK_S", 60.0)
+
+    async def leave(backend: Followed) -> bool:
+        heard = begin(backend)
+        for _ in range(3):
+            await anext(heard)
+        await heard.aclose()
+        return backend.is_closed
+
+    assert asyncio.run(leave(Followed()))

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterable
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import Annotated, Final, TypeAlias
 
 from fastapi import APIRouter, Depends, Header, Request
@@ -70,8 +70,9 @@ async def graph_events(
     if placed.reset:
         yield _sent(reset_event(name), strings)
     with suppress(ServiceError, *AWAY):  # Redis is away: the stream ends; the caller comes back with its last id
-        async for event in while_allowed(backend.feed.follow(name, placed.after), may_follow):
-            yield _sent(event, strings)
+        async with aclosing(while_allowed(backend.feed.follow(name, placed.after), may_follow)) as events:
+            async for event in events:
+                yield _sent(event, strings)
 
 
 def _sent(event: Event, strings: bool) -> ServerSentEvent:

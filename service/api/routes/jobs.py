@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import AsyncIterable
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from functools import partial
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -203,5 +203,6 @@ async def job_events(
         return False
 
     with suppress(ServiceError):  # Redis is away: the stream ends without `done`; the caller comes back with its id
-        async for event in while_allowed(backend.dispatcher.events(job.id, after), may_follow):
-            yield ServerSentEvent(data=event.data, event=event.event, id=event.id)
+        async with aclosing(while_allowed(backend.dispatcher.events(job.id, after), may_follow)) as events:
+            async for event in events:
+                yield ServerSentEvent(data=event.data, event=event.event, id=event.id)
