@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Self
 
 import pytest
@@ -178,6 +179,25 @@ def test_a_short_one_does_not_wait_for_a_long_one(asked: Caller, kind: Kind, arg
     assert Gated.reached.wait(PATIENCE_S)
     assert asked.ask(kind, "g", args)["version"] == 1
     assert {status(asked, job) for job in long} <= {Status.QUEUED, Status.RUNNING}
+
+
+def test_graphs_take_turns_with_long_ones(asked: Caller, gate: threading.Event) -> None:
+    """Found by attack: a question waited for the sixty that somebody else had asked about another graph before."""
+    asked.load("h", diamond().edges)
+    long = [submit(asked, *[AS_IT_IS] * MANY) for _ in range(4)]
+    assert Gated.reached.wait(PATIENCE_S)
+    asked.value("g")  # which comes behind what they do in its lane
+    other = asked.submit(Kind.WHAT_IF, "h", WhatIfArgs(scenarios=[AS_IT_IS] * MANY))
+    asked.value("h")
+    gate.set()
+    ends: list[datetime] = []
+    for job in (*long, other):
+        asked.run(asked.dispatcher.wait(job, PATIENCE_S))
+        found = asked.run(asked.dispatcher.job(job))
+        assert found is not None
+        assert found.finished_at is not None
+        ends.append(found.finished_at)
+    assert sorted(ends).index(ends[-1]) == 1
 
 
 def test_a_cancel_ends_it_between_two_rows(asked: Caller, gate: threading.Event) -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from functools import partial
+from itertools import count
 from typing import Any, Final
 
 import redis
@@ -29,7 +30,7 @@ from service.worker.running.absence import Absence
 from service.worker.running.control import ControlStream
 from service.worker.running.costs import Costs
 from service.worker.running.endings import Endings
-from service.worker.running.lanes import Lanes
+from service.worker.running.lanes import SHORT_S, Lanes
 from service.worker.running.looks import Looks
 from service.worker.running.observed import Observer
 from service.worker.running.progress import TICK_S, Progress
@@ -81,6 +82,7 @@ class Consumer:
         self._observer = Observer(metrics or WorkerMetrics(), tracing or NoTracing(), self._costs, settings.access_log)
         self._lanes = lanes or Lanes(settings.threads)
         self._beside = Lanes(settings.question_threads)
+        self._n_beside, self._turns = settings.question_threads, count()
         self._tasks: dict[bytes, Task] = {}
         """Tasks that were read and have not ended, by stream entry."""
         self._look_back_at = 0.0
@@ -221,7 +223,14 @@ class Consumer:
             self._forget(task)
             return
         expected_s = task.rest.expected_s
-        self._beside.put(task.command.id, lambda: self._run_beside(task), lambda: expected_s)
+        self._beside.put(self._lane_beside(task, expected_s), lambda: self._run_beside(task), lambda: expected_s)
+
+    def _lane_beside(self, task: Task, expected_s: float) -> str:
+        """One of the graph, which takes turns with those of others, for what is long: there are as many of each graph
+        as questions are answered side by side. What is short waits for nothing of its graph either."""
+        if expected_s <= SHORT_S:
+            return task.command.id
+        return f"{task.command.graph} {next(self._turns) % self._n_beside}"
 
     def _run_beside(self, task: Task) -> None:
         assert task.rest is not None
