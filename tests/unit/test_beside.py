@@ -168,6 +168,24 @@ def test_one_that_waits_for_its_turn_is_cancelled_at_once(asked: Caller) -> None
     assert status(asked, first) is Status.RUNNING
 
 
+def test_one_that_is_cancelled_while_it_waits_holds_nothing(caller: Caller, start_worker: StartWorker) -> None:
+    """Else a hundred of them would keep the memory of the worker from others for as long as what they wait for runs."""
+    worker = start_worker(open_engine=Gated)
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    first = submit(caller, *[AS_IT_IS] * MANY)
+    assert Gated.reached.wait(PATIENCE_S)
+    caller.value("g")
+    unused = worker.graphs.residents.unused
+    second = submit(caller, *[AS_IT_IS] * MANY)
+    caller.value("g")  # which comes behind what it does in its lane
+    assert worker.graphs.residents.unused.host < unused.host
+    caller.run(caller.dispatcher.cancel(second))
+    eventually(lambda: worker.graphs.residents.unused == unused)
+    eventually(lambda: status(caller, second) is Status.CANCELLED)
+    assert status(caller, first) in {Status.QUEUED, Status.RUNNING}
+
+
 @pytest.mark.parametrize(
     ("kind", "args"),
     [(Kind.PAIRS, PairsArgs(source=[0], sink=[3], most=1)), (Kind.GLOBAL_MIN_CUT, GlobalCutArgs())],

@@ -233,11 +233,13 @@ class Consumer:
         return f"{task.command.graph} {next(self._turns) % self._n_beside}"
 
     def _run_beside(self, task: Task) -> None:
-        assert task.rest is not None
+        """Do the rest of a task, and give back what it holds, once."""
+        with task.lock:
+            if task.is_beside:  # it was cancelled while it waited
+                return
+            task.is_beside = True
         try:
             with self._observer.observed(task):
-                with task.lock:
-                    task.is_beside = True
                 self._tries.run(task)
         finally:
             self._close_rest(task)
@@ -256,7 +258,7 @@ class Consumer:
         self._room.release()
 
     def _cancel(self, job_id: str) -> None:
-        """Stop a running task; end one at once that only waits."""
+        """Stop a running task; end one at once that only waits, and have it hold nothing any more."""
         with self._tasks_lock:
             tasks = [task for task in self._tasks.values() if task.command.id == job_id]
         for task in tasks:
@@ -264,6 +266,8 @@ class Consumer:
             with task.lock:
                 if task.waits and not task.ended:
                     self._endings.refuse(task, Problem(code="cancelled", detail="cancelled before it ran"))
+            if task.ended and task.rest is not None:
+                self._run_beside(task)
 
     def _report_progress(self) -> None:
         """Say that longer tasks are running, and how far they are; stop those whose cancel went to another worker."""
