@@ -118,7 +118,7 @@ FIXED = {
     "time for a caller to read the refusal of what is no HTTP, and to close": http_closing.LINGER_S,
     "jobs kept": dispatcher.JOBS_KEPT,
     "pieces of stored results read from Redis at a time by one API process": READ_AT_ONCE,
-    "bytes of results kept by one worker": results.RESULTS_BYTES,
+    "bytes of results kept by one worker, beside the latest one": results.RESULTS_BYTES,
     "lines of a question that failed behind its first row, kept for those who are reading them": drafts.LEFT_S,
     "jobs looked at for one page of `GET /v1/jobs`": listing.LOOKED_AT,
     "operations of all scenarios of one `what-if`, for each of `max_question_rows`": what_if.OPERATIONS_PER_ROW,

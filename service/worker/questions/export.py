@@ -61,7 +61,8 @@ class Export:
         self._copies.residents.take(graph.name, Footprint(needed))
         edges = present(graph) if version == graph.version else self._earlier(graph, version)
         pieces = WRITERS[args.format](edges)
-        blob, n_bytes = self._results.store(unless_cancelled(pieces, task.control), keeps=args.format != "packed")
+        text = unless_cancelled(pieces, task.control)
+        blob, n_bytes = self._results.store(text, graph.generation, keeps=args.format != "packed")
         answer = {"graph": graph.name, "version": version, "format": args.format, "bytes": n_bytes, "blob": blob}
         return written(self._results, answer, Envelope(version=version, generation=graph.generation))
 

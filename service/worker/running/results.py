@@ -1,7 +1,7 @@
 """Where the results of commands go: short ones travel with the reply, longer ones lie beside it as blobs."""
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import chain
@@ -18,7 +18,8 @@ from service.worker.running import drafts
 from service.worker.running.drafts import DraftWriter
 
 RESULTS_BYTES: Final = 256 << 20
-"""The limit of all blobs of results together; beyond it the oldest are removed, even before they expire."""
+"""The limit of all blobs of results together, beside the latest one. Beyond it, the oldest results of the graph that has
+most are removed, even before they expire: so whoever asks for much of one graph loses no answers of another."""
 
 WRITING_BYTES: Final = 4 * RESULT_CHUNK_BYTES
 """The most memory that writing a result takes: a chunk as it grows, as it is sent, and as the connection has it."""
@@ -30,8 +31,9 @@ class Results:
     def __init__(self, client: redis.Redis, keys: Keys, ttl_s: int) -> None:
         self._blobs = Blobs(client, keys)
         self._ttl_s = ttl_s
-        self._kept: deque[tuple[str, int]] = deque()
-        self._kept_bytes = 0
+        self._kept: dict[str, deque[tuple[str, int]]] = {}
+        """Names and bytes by the generation of their graph, the oldest first."""
+        self._bytes_of: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     def keep(self, pieces: Iterable[bytes], envelope: Envelope) -> Result:
@@ -44,7 +46,7 @@ class Results:
         for piece in rest:
             text += piece
             if len(text) > drafts.INLINE_BYTES:
-                blob, n_bytes = self.store(chain([text], rest))
+                blob, n_bytes = self.store(chain([text], rest), envelope.generation)
                 return Result(blob=blob, blob_bytes=n_bytes, envelope=envelope)
         return Result(text, envelope=envelope)
 
@@ -63,32 +65,34 @@ class Results:
             result = draft.end()
         except BaseException:
             with suppress(redis.RedisError, ServiceError):  # then it expires
-                self._keep(draft.give_up())
+                self._keep(draft.give_up(), envelope.generation)
             raise
-        self._keep(None if result.blob is None else (result.blob, result.blob_bytes))
+        self._keep(None if result.blob is None else (result.blob, result.blob_bytes), envelope.generation)
         return result
 
-    def store(self, pieces: Iterable[bytes], *, keeps: bool = True) -> tuple[str, int]:
+    def store(self, pieces: Iterable[bytes], generation: str | None, *, keeps: bool = True) -> tuple[str, int]:
         """Name and bytes of a blob that consists of these pieces, which is no result itself. Raises as `keep`.
 
         It goes when there are too many bytes of results, or, if they do not keep it, when it expires without an owner.
         """
         name, n_bytes = self._blobs.write(pieces, self._ttl_s, chunk_bytes=RESULT_CHUNK_BYTES)
         if keeps:
-            self._keep((name, n_bytes))
+            self._keep((name, n_bytes), generation)
         return name, n_bytes
 
-    def _keep(self, blob: tuple[str, int] | None) -> None:
-        """Count one more blob, by its name and bytes, and let go of the oldest if there are too many bytes."""
+    def _keep(self, blob: tuple[str, int] | None, generation: str | None) -> None:
+        """Count one more blob, by its name and bytes, and let go of others if there are too many bytes."""
         if blob is None:
             return
-        name, n_bytes = blob
         with self._lock:
-            self._kept.append((name, n_bytes))
-            self._kept_bytes += n_bytes
             gone = []
-            while len(self._kept) > 1 and self._kept_bytes > RESULTS_BYTES:
-                old, its_bytes = self._kept.popleft()
-                self._kept_bytes -= its_bytes
+            while self._bytes_of.total() > RESULTS_BYTES:
+                most = max(self._bytes_of, key=self._bytes_of.__getitem__)
+                old, n_bytes = self._kept[most].popleft()
+                self._bytes_of[most] -= n_bytes
+                if not self._kept[most]:
+                    del self._kept[most], self._bytes_of[most]
                 gone.append(old)
+            self._kept.setdefault(generation or "", deque()).append(blob)
+            self._bytes_of[generation or ""] += blob[1]
         self._blobs.delete(*gone)
