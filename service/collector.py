@@ -19,6 +19,19 @@ def paused() -> Iterator[None]:
             gc.enable()
 
 
+@contextmanager
+def held_back() -> Iterator[None]:
+    """No collections while very many objects are made that all stay for now: each would look through those that are
+    there already, again and again, with all threads stopped."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 def leave_alone_what_is_here() -> None:
     """Let collections pass over all objects there are now.
 

@@ -1,5 +1,6 @@
 """Questions of scenarios beside the lane of their graph: what goes on meanwhile, and how they end."""
 
+import gc
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,7 +30,7 @@ from service.protocol import (
     WhatIfArgs,
 )
 from service.worker.memory import Residents
-from service.worker.questions.what_if import held_bytes
+from service.worker.questions.what_if import held_bytes, read_args
 from service.worker.running import rows
 from service.worker.running.endings import Endings
 from tests.graphs import diamond
@@ -293,6 +294,31 @@ def test_memory_that_is_short_refuses_the_question_and_nothing_else(
     residents.resize(replace(residents.held, host=residents.held.host + 20_000))
     for _ in range(10):  # what one took is given back
         assert answer(caller, submit(caller, AS_IT_IS, CLOSED))["answers"][0]["change"] == 0
+
+
+def test_scenarios_are_read_one_by_one_and_nothing_is_looked_through_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A hundred thousand at once, and the collector all the while, kept every caller of the worker waiting: no other
+    thread runs during either."""
+    said = WhatIfArgs(scenarios=[CLOSED] * 20_000).model_dump(mode="json")
+    whole = WhatIfArgs.model_validate(said)
+    read, at_once, collections = WhatIfArgs.model_validate, list[int](), list[str]()
+
+    def noted(given: Any) -> WhatIfArgs:
+        at_once.append(len(given["scenarios"]))
+        return read(given)
+
+    monkeypatch.setattr(WhatIfArgs, "model_validate", noted)
+    gc.callbacks.append(lambda phase, _: collections.append(phase))
+    try:
+        args = read_args(said)
+    finally:
+        gc.callbacks.pop()
+    assert args == whole
+    assert at_once == [0]
+    assert len(collections) < 10  # once all are there
+    assert gc.isenabled()
 
 
 def test_what_fails_as_it_gives_back_is_forgotten_all_the_same(

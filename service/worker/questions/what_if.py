@@ -1,11 +1,11 @@
 """What the maximum flow would be in each of many scenarios. The graph itself changes in none of them."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import vertices_named
 from gpu_engine.types import INFINITE
 from gpu_engine.vertices.table import VertexChange, vertices_of
+from service.collector import held_back
 from service.packed import unpacked
 from service.protocol import Kind, Scenario, WhatIfArgs
 from service.store.jobs.record import Result
@@ -68,7 +69,7 @@ class WhatIf:
         self._max_flow = max_flow
 
     def __call__(self, task: Task) -> Rest:
-        args, began = WhatIfArgs.model_validate(task.command.args), time.perf_counter()
+        args, began = read_args(task.command.args), time.perf_counter()
         with time_limit(task.control, args.time_limit_s), ExitStack() as stack:
             graph = self._split(self._copies.at_least(task.command.graph, args.min_version, limited=True), args)
             terminals = read_terminals(graph.network, args)
@@ -117,6 +118,14 @@ class WhatIf:
         tried = [TriedRows(args, rows.base, rows, supposed, trials) for trials in supposed.trials]
         with time_limit(task.control, args.time_limit_s, used_s):
             return self._runner.run(task, sheet, tried or [rows])
+
+
+def read_args(said: Mapping[str, Any]) -> WhatIfArgs:
+    """The arguments of the command. Scenarios are read one by one, as no other thread runs while one is: all of a
+    hundred thousand at once would keep every caller of the worker waiting."""
+    with held_back():
+        scenarios = [Scenario.model_validate(each) for each in said["scenarios"]]
+        return WhatIfArgs.model_validate({**said, "scenarios": []}).model_copy(update={"scenarios": scenarios})
 
 
 def held_bytes(scenarios: Sequence[Scenario]) -> int:

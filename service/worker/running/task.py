@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from gpu_engine.engine import Control
+from service.collector import held_back
 from service.protocol import Command, Kind, Status
 from service.store.held import Found
 from service.store.jobs.record import Result
@@ -134,7 +135,8 @@ class Forward(Exception):
 def parse_command(fields: dict[bytes, bytes] | None) -> Command | None:
     """The command of an entry; None for what is no command, such as an entry that was deleted while pending."""
     try:
-        return Command.model_validate_json((fields or {})[b"command"])
+        with held_back():
+            return Command.model_validate_json((fields or {})[b"command"])
     except (KeyError, ValidationError):
         return None
 
