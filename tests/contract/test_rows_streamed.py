@@ -3,6 +3,8 @@
 import asyncio
 import json
 import re
+import socket
+import time
 from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
@@ -232,6 +234,28 @@ def test_a_reader_who_goes_away_ends_nothing_and_gives_back_its_place(redis_url:
             with running.reading(job) as again:
                 return again.status_code == 200 and len(parsed(again.iter_lines(), 3)) == 3
 
+        eventually(is_read)
+        assert running.status(job) == "running"
+        running.gate.open()
+        eventually(lambda: running.status(job) == "succeeded")
+
+
+def test_a_reader_who_goes_before_its_answer_begins_gives_back_its_place(redis_url: str) -> None:
+    """Each kept one until the next row was there, which may be an hour."""
+    with running_with(redis_url, max_event_streams=2) as running:
+        running.gate.let(2)
+        job = running.submitted()
+        running.at_its_rows(job, 2)
+        url = running.http.base_url
+        for path in (f"{job}/result?after=1", f"{job}/result?after=1"):
+            with socket.create_connection((url.host, url.port or 80)) as gone:
+                gone.sendall(f"GET {path} HTTP/1.1\r\nHost: {url.host}\r\nAccept: {LINES['Accept']}\r\n\r\n".encode())
+
+        def is_read() -> bool:
+            with running.reading(job) as again:
+                return again.status_code == 200
+
+        time.sleep(0.5)  # until these have been taken up
         eventually(is_read)
         assert running.status(job) == "running"
         running.gate.open()

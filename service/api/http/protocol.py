@@ -115,8 +115,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """The latest bytes that the parser got, where an `END` may have begun."""
         self._ahead = b""
         """Bytes that have come and are not parsed yet."""
-        self._has_turn_to_come = False
-        self._unread_bytes = 0
+        self._has_turn_to_come, self._unread_bytes = False, 0
         self._head_timer, self._write_timer = Timer(self.loop), Timer(self.loop)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # the server gives it no other kind
@@ -158,6 +157,7 @@ class BoundedProtocol(HttpToolsProtocol):
         no stream whose reader can only be known to be gone by this. TLS has no such ends."""
         if self._part is not Part.AHEAD or self.cycle.chunked_encoding or not self.transport.can_write_eof():
             return False
+        self.scope["extensions"]["headrace"]["has_left"] = True
         self.cycle.keep_alive = False  # which closes the connection when it is answered
         self._head_timer.start(HALF_CLOSED_S, partial(close_unless_begun, self.cycle, self.transport))
         return True

@@ -20,7 +20,7 @@ from service.api.guards.access import authorise
 from service.api.replies.answers import Wait, refusal, version_of
 from service.api.replies.problems import problem_content
 from service.api.replies.results import HeldResponse, lines_behind
-from service.api.replies.streams import while_allowed
+from service.api.replies.streams import has_left, while_allowed
 from service.errors import ServiceError
 from service.protocol import Reply
 from service.queue.rows import Ended
@@ -61,7 +61,7 @@ async def reply_or_rows(
 
     async def may_read() -> bool:
         with suppress(ServiceError):
-            return (await authorise(request)).sees(graph)
+            return not has_left(request) and (await authorise(request)).sees(graph)
         return False
 
     lines = _lines(request, while_allowed(_pieces(backend, job_id, found), may_read), after)

@@ -1,4 +1,4 @@
-"""Answers that last: they end when the caller may no longer have them."""
+"""Answers that last: they end when the caller may no longer have them, or is gone."""
 
 import asyncio
 import time
@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Final, TypeVar
 
 from anyio import CancelScope
+from starlette.requests import Request
 
 from service.errors import ServiceError
 
@@ -55,6 +56,11 @@ async def while_allowed(
                 upcoming.result()
             if isinstance(events, AsyncGenerator):
                 await events.aclose()
+
+
+def has_left(request: Request) -> bool:
+    """Whether the caller has closed a side of the connection: of a stream nobody can tell that from going away."""
+    return bool((request.scope.get("extensions") or {}).get("headrace", {}).get("has_left"))
 
 
 def _next(events: AsyncIterator[Event]) -> asyncio.Future[Event | None]:

@@ -13,7 +13,7 @@ from service.api.backend import Context, GraphName, known_graph
 from service.api.guards.access import authorise
 from service.api.guards.admission import stream_room
 from service.api.openapi import EVENTS, PROBLEMS
-from service.api.replies.streams import while_allowed
+from service.api.replies.streams import has_left, while_allowed
 from service.errors import ServiceError
 from service.protocol import STRING_EVENTS_TYPE
 from service.store.connection import AWAY
@@ -63,7 +63,8 @@ async def graph_events(
 
     async def may_follow() -> bool:
         with suppress(ServiceError):
-            return not backend.ending.is_near and (await authorise(request)).sees(name)
+            is_to_end = backend.ending.is_near or has_left(request)
+            return not is_to_end and (await authorise(request)).sees(name)
         return False
 
     yield ServerSentEvent(id=placed.event_id, comment="from here on")  # who is cut off before an event knows as well

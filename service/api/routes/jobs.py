@@ -32,7 +32,7 @@ from service.api.replies.heads import is_of_head
 from service.api.replies.problems import problem_content
 from service.api.replies.results import result_response
 from service.api.replies.rows import reply_or_rows
-from service.api.replies.streams import NothingFollows, while_allowed
+from service.api.replies.streams import NothingFollows, has_left, while_allowed
 from service.api.replies.waits import while_there
 from service.errors import ServiceError
 from service.models.jobs import JobList, JobView
@@ -199,7 +199,8 @@ async def job_events(
 
     async def may_follow() -> bool:
         with suppress(ServiceError):
-            return not backend.ending.is_near and (await authorise(request)).sees(job.graph)
+            is_to_end = backend.ending.is_near or has_left(request)
+            return not is_to_end and (await authorise(request)).sees(job.graph)
         return False
 
     with suppress(ServiceError):  # Redis is away: the stream ends without `done`; the caller comes back with its id
