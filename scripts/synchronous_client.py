@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 FOLDER: Final = Path(__file__).parent.parent / "clients/python/src/headrace"
-BY_HAND: Final = frozenset({"_async_caller.py"})
+BY_HAND: Final = frozenset({"_async_caller.py", "_async_reading.py"})
 
 REPLACED: Final = (
     (r"\basync (def|with|for)\b", r"\1"),

@@ -5,15 +5,19 @@ import json
 import os
 import re
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from headrace import (
     AsyncClient,
+    AsyncGraph,
     Client,
     Event,
     InvalidSignature,
+    Retry,
     TooLarge,
     UnknownWatch,
     UnknownWebhook,
@@ -97,6 +101,59 @@ def test_watches_and_events_asynchronously(service: Service) -> None:
             await client.delete_webhook("async")
 
     asyncio.run(run())
+
+
+def test_who_gives_up_waiting_loses_no_event_and_no_connection(service: Service) -> None:
+    """A loop of `asyncio.wait_for(anext(events), ...)` asked anew each time, and gave up after half a minute."""
+
+    async def run() -> None:
+        retry = Retry(attempts=1)  # so that a connection that is lost is the last one
+        async with AsyncClient(service.url, retry=retry) as client:
+            g = await client.put_graph("patient", **CITY)
+            events, seen, in_vain = await g.events(), list[Any](), 0
+            while len(seen) < 3:
+                if in_vain % 5 == 0:
+                    await g.patch(edges=["a"], add=1)
+                try:
+                    seen.append((await asyncio.wait_for(anext(events), 0.02)).data["version"])
+                except TimeoutError:
+                    in_vain += 1
+            assert seen == [2, 3, 4]
+            waiting = asyncio.create_task(anext(events, None))
+            await asyncio.sleep(0.05)
+            await events.close()
+            assert await waiting is None
+            assert [event async for event in events] == []
+            following = asyncio.create_task(follow(g))
+            await asyncio.sleep(0.05)
+            following.cancel()
+            await asyncio.wait({following})
+            del following
+            async with asyncio.timeout(10):
+                while len(asyncio.all_tasks()) > 1:  # nobody has closed these events, and nobody has them any more
+                    await asyncio.sleep(0.01)
+
+    asyncio.run(run())
+
+
+async def follow(g: AsyncGraph) -> None:
+    async for _ in await g.events():
+        pass
+
+
+def test_events_end_for_a_thread_that_waits_for_them(client: Client) -> None:
+    """To close them woke nobody, and who was not waiting asked for them anew."""
+    g = client.put_graph("ended", **CITY)
+    events, seen = g.events(), list[Any]()
+    reader = threading.Thread(target=lambda: seen.extend(events))
+    reader.start()
+    g.patch(edges=["a"], set=1)
+    eventually(lambda: events.last_id is not None and events.last_id.endswith("-2-version"))
+    events.close()
+    reader.join(10)
+    assert not reader.is_alive()
+    assert [event.data["version"] for event in seen] == [2]
+    assert list(events) == []
 
 
 def test_events_go_on_through_a_restart_of_the_api(service: Service, client: Client) -> None:

@@ -2,14 +2,16 @@
 
 import asyncio
 import math
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self, Unpack
 
+import httpx
+
 from headrace import _feed as feed
 from headrace._async_caller import AsyncCaller
 from headrace._async_handle import AsyncHandle
+from headrace._async_reading import AsyncReading
 from headrace._calls import Terminals
 from headrace._connecting import translated
 from headrace._errors import ConnectionFailed, RateLimited, TransportError, WorkerUnavailable
@@ -17,63 +19,49 @@ from headrace._exchange import Deadline, Tries
 from headrace._sse import EventReader
 
 
-class AsyncEvents:
-    """The events of a graph from a moment on, without end: an asynchronous iterator. It comes back by itself after a
-    lost connection, and goes on where it was. Close it, or use it as a context manager."""
+class AsyncFollower:
+    """Where a reader of a feed is, through any number of connections."""
 
     def __init__(self, caller: AsyncCaller, path: str, after: str | int | None) -> None:
         self._caller = caller
         self._path = path
         self.last_id = feed.event_id(after)
-        """Where another reader would go on."""
-        self._is_lost = False
+        self.is_over = False
+        self.response: httpx.Response | None = None
+        self._stack = AsyncExitStack()
         self._tries = Tries(caller.retries)
         """Since the last connection that lasted."""
 
-    @classmethod
-    async def opened(cls, caller: AsyncCaller, path: str, after: str | int | None) -> Self:
-        events = cls(caller, path, after)
-        await events._open()
-        return events
+    async def open(self) -> None:
+        self._reader, self._blocks = EventReader(self.last_id), 0
+        headers = {"Accept": "text/event-stream"} | ({} if self.last_id is None else {"Last-Event-ID": self.last_id})
+        response = await self._stack.enter_async_context(
+            self._caller.streamed(self._path, Deadline.after(None), headers)
+        )
+        self._lines, self.response = response.aiter_lines(), response
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> feed.Event:
-        while True:
+    async def read(self) -> feed.Event | None:
+        while not self.is_over:
             try:
-                if self._is_lost:
-                    await self._open()
-                return await self._read()
+                if self.response is not None:
+                    return await self._next()
+                await self.open()
             except (TransportError, RateLimited, WorkerUnavailable) as error:
-                self._is_lost = True
-                await self.close()
+                await self.end()
+                if self.is_over:
+                    break
                 pause_s = self._tries.pause_s(error)
                 if pause_s is None or self._tries.failures > (self._caller.retries.retry.attempts or math.inf):
                     self._tries = Tries(self._caller.retries)
                     raise
                 await asyncio.sleep(pause_s)
+        return None
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """End the connection."""
+    async def end(self) -> None:
+        self.response = None
         await self._stack.aclose()
 
-    async def _open(self) -> None:
-        self._stack, self._reader, self._blocks = AsyncExitStack(), EventReader(self.last_id), 0
-        headers = {} if self.last_id is None else {"Last-Event-ID": self.last_id}
-        lines = self._caller.lines(self._path, Deadline.after(None), headers)
-        self._lines: AsyncIterator[str] = await self._stack.enter_async_context(lines)
-        self._is_lost = False
-
-    async def _read(self) -> feed.Event:
+    async def _next(self) -> feed.Event:
         with translated():
             async for line in self._lines:
                 event = self._reader.feed(line)
@@ -84,8 +72,48 @@ class AsyncEvents:
                     self._tries = Tries(self._caller.retries)
                 if event is not None:
                     return feed.Event.of(event)
-        await self._stack.aclose()
         raise ConnectionFailed("the events broke off")
+
+
+class AsyncEvents:
+    """The events of a graph from a moment on, without end: an asynchronous iterator. It comes back by itself after a
+    lost connection, and goes on where it was. Close it, or use it as a context manager: then it ends, for who waits in
+    it as well."""
+
+    def __init__(self, follower: AsyncFollower) -> None:
+        self._follower = follower
+        self._reading = AsyncReading(follower)
+
+    @classmethod
+    async def opened(cls, caller: AsyncCaller, path: str, after: str | int | None) -> Self:
+        follower = AsyncFollower(caller, path, after)
+        await follower.open()
+        return cls(follower)
+
+    @property
+    def last_id(self) -> str | None:
+        """Where another reader would go on."""
+        return self._follower.last_id
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> feed.Event:
+        if (event := await self._reading.next()) is None:
+            raise StopAsyncIteration
+        return event
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End the connection and the iteration."""
+        await self._reading.close()
 
 
 class AsyncWatching(AsyncHandle):

@@ -3,10 +3,11 @@
 
 import math
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self, Unpack
+
+import httpx
 
 from headrace import _feed as feed
 from headrace._caller import Caller
@@ -15,66 +16,51 @@ from headrace._connecting import translated
 from headrace._errors import ConnectionFailed, RateLimited, TransportError, WorkerUnavailable
 from headrace._exchange import Deadline, Tries
 from headrace._handle import Handle
+from headrace._reading import Reading
 from headrace._sse import EventReader
 
 
-class Events:
-    """The events of a graph from a moment on, without end: an iterator. It comes back by itself after a
-    lost connection, and goes on where it was. Close it, or use it as a context manager."""
+class Follower:
+    """Where a reader of a feed is, through any number of connections."""
 
     def __init__(self, caller: Caller, path: str, after: str | int | None) -> None:
         self._caller = caller
         self._path = path
         self.last_id = feed.event_id(after)
-        """Where another reader would go on."""
-        self._is_lost = False
+        self.is_over = False
+        self.response: httpx.Response | None = None
+        self._stack = ExitStack()
         self._tries = Tries(caller.retries)
         """Since the last connection that lasted."""
 
-    @classmethod
-    def opened(cls, caller: Caller, path: str, after: str | int | None) -> Self:
-        events = cls(caller, path, after)
-        events._open()
-        return events
+    def open(self) -> None:
+        self._reader, self._blocks = EventReader(self.last_id), 0
+        headers = {"Accept": "text/event-stream"} | ({} if self.last_id is None else {"Last-Event-ID": self.last_id})
+        response = self._stack.enter_context(self._caller.streamed(self._path, Deadline.after(None), headers))
+        self._lines, self.response = response.iter_lines(), response
 
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> feed.Event:
-        while True:
+    def read(self) -> feed.Event | None:
+        while not self.is_over:
             try:
-                if self._is_lost:
-                    self._open()
-                return self._read()
+                if self.response is not None:
+                    return self._next()
+                self.open()
             except (TransportError, RateLimited, WorkerUnavailable) as error:
-                self._is_lost = True
-                self.close()
+                self.end()
+                if self.is_over:
+                    break
                 pause_s = self._tries.pause_s(error)
                 if pause_s is None or self._tries.failures > (self._caller.retries.retry.attempts or math.inf):
                     self._tries = Tries(self._caller.retries)
                     raise
                 time.sleep(pause_s)
+        return None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End the connection."""
+    def end(self) -> None:
+        self.response = None
         self._stack.close()
 
-    def _open(self) -> None:
-        self._stack, self._reader, self._blocks = ExitStack(), EventReader(self.last_id), 0
-        headers = {} if self.last_id is None else {"Last-Event-ID": self.last_id}
-        lines = self._caller.lines(self._path, Deadline.after(None), headers)
-        self._lines: Iterator[str] = self._stack.enter_context(lines)
-        self._is_lost = False
-
-    def _read(self) -> feed.Event:
+    def _next(self) -> feed.Event:
         with translated():
             for line in self._lines:
                 event = self._reader.feed(line)
@@ -85,8 +71,48 @@ class Events:
                     self._tries = Tries(self._caller.retries)
                 if event is not None:
                     return feed.Event.of(event)
-        self._stack.close()
         raise ConnectionFailed("the events broke off")
+
+
+class Events:
+    """The events of a graph from a moment on, without end: an iterator. It comes back by itself after a
+    lost connection, and goes on where it was. Close it, or use it as a context manager: then it ends, for who waits in
+    it as well."""
+
+    def __init__(self, follower: Follower) -> None:
+        self._follower = follower
+        self._reading = Reading(follower)
+
+    @classmethod
+    def opened(cls, caller: Caller, path: str, after: str | int | None) -> Self:
+        follower = Follower(caller, path, after)
+        follower.open()
+        return cls(follower)
+
+    @property
+    def last_id(self) -> str | None:
+        """Where another reader would go on."""
+        return self._follower.last_id
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> feed.Event:
+        if (event := self._reading.next()) is None:
+            raise StopIteration
+        return event
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection and the iteration."""
+        self._reading.close()
 
 
 class Watching(Handle):
