@@ -73,6 +73,20 @@ def test_updates_are_versions(small: Graph) -> None:
     assert small.max_flow(min_version=6).version == 6
 
 
+def test_a_change_with_a_key_is_applied_once(small: Graph) -> None:
+    """A program that was killed, or has given up a call, cannot know whether an update was applied."""
+    first = small.patch(edges=["s-a"], add=1, idempotency_key="order 4711")
+    assert small.patch(edges=["s-a"], add=1, idempotency_key="order 4711") == first
+    assert small.capacities().capacity[0] == 4
+    with pytest.raises(headrace.IdempotencyConflict):
+        small.patch(edges=["s-a"], add=2, idempotency_key="order 4711")
+    grown = small.insert_edges(["s"], ["t"], [1], edge_ids=["s-t"], idempotency_key="bypass")
+    assert small.insert_edges(["s"], ["t"], [1], edge_ids=["s-t"], idempotency_key="bypass") == grown
+    back = small.restore(1, idempotency_key="back")
+    assert small.restore(1, idempotency_key="back").version == back.version == 4
+    assert small.close(["s-a"]).version != small.close(["s-a"]).version, "others have a key for each call"
+
+
 def test_refusals_have_their_class(sdk: Client, small: Graph) -> None:
     with pytest.raises(headrace.UnknownGraph):
         sdk.graph("nowhere")

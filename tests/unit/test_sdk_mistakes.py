@@ -97,6 +97,10 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("events", (), {"after": b"0"}, "after= is the id of an event, as in events(after=event.id), not b'0'"),
     ("patch", (), {"edges": [0], "set": 1, "dry_run": "false"}, "dry_run is True or False, not 'false'"),
     ("delete_edges", ([0],), {"dry_run": 0}, "dry_run is True or False, not 0"),
+    ("patch", (), {"edges": [0], "set": 1, "idempotency_key": ""}, "idempotency_key is 1 to 256 printable ASCII"),
+    ("restore", (1,), {"idempotency_key": "x "}, "idempotency_key is 1 to 256 printable ASCII characters, not 'x '"),
+    ("delete_edges", ([0],), {"idempotency_key": 7}, "idempotency_key is 1 to 256 printable ASCII characters, not 7"),
+    ("close", ([0],), {"idempotency_key": "x", "dry_run": True}, "is for what is applied, and a dry run is not"),
     ("copy", ("my city",), {}, "'my city' is no graph name: that is 1 to 128 of"),
 ]
 

@@ -15,7 +15,7 @@ from tests.unit.test_sdk_client import GRAPH
 
 CASES: list[tuple[str, dict[str, Any], str]] = [
     ("patch", {"edges": [0], "set": [1], "if_verson": 3}, "did you mean 'if_version'"),
-    ("patch", {"edges": [0], "set": [1], "validate": True}, "on_missing, rounding, if_version, solve, dry_run"),
+    ("patch", {"edges": [0], "set": [1], "validate": True}, "on_missing, rounding, if_version, solve, idempotency_key"),
     ("patch", {"edges": [0], "set": [1], "dryrun": True}, "did you mean 'dry_run'"),
     ("patch", {"edges": [0], "sett": [1]}, "did you mean 'set'"),
     ("patch", {"edges": [0], "op": "close"}, "close() and reopen()"),
@@ -23,7 +23,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("patch", {"edges": [0], "set": [1], "if_match": '"3"'}, "use if_version=7"),
     ("patch_endpoints", {"tail": [0], "head": [1], "set": [1], "timout_s": 3}, "did you mean 'timeout_s'"),
     ("close", {"edges": [0], "on_mising": "skip"}, "did you mean 'on_missing'"),
-    ("reopen", {"edges": [0], "idempotency_key": "k"}, "has no option 'idempotency_key'"),
+    ("reopen", {"edges": [0], "idempotence_key": "k"}, "did you mean 'idempotency_key'"),
     ("apply", {"updates": [], "solv": "none"}, "did you mean 'solve'"),
     ("max_flow", {"time_limt_s": 1}, "did you mean 'time_limit_s'"),
     ("max_flow", {"sources": [0], "sinks": [3]}, "use source="),

@@ -126,6 +126,10 @@ class PatchOptions(TypedDict, total=False):
     """Refuse unless the graph is at this version, of the load that the handle knows; or the text of an ETag."""
     solve: Literal["all", "none"]
     """Whether flows kept solved are re-solved before the answer (default) or at their next question."""
+    idempotency_key: str
+    """Apply it once, however often it is sent with this key within an hour: the first answer comes again. For one that
+    may have been sent before: by a process that ended, or a call that was given up. Each request has a key of its own
+    else."""
     dry_run: bool
     """Say what the update would do, and change nothing: the answer has the version that the graph has and keeps."""
 
@@ -137,6 +141,10 @@ class RestoreOptions(TypedDict, total=False):
     """Refuse unless the graph is at this version, of the load that the handle knows; or the text of an ETag."""
     solve: Literal["all", "none"]
     """Whether flows kept solved are re-solved before the answer (default) or at their next question."""
+    idempotency_key: str
+    """Apply it once, however often it is sent with this key within an hour: the first answer comes again. For one that
+    may have been sent before: by a process that ended, or a call that was given up. Each request has a key of its own
+    else."""
 
 
 @suggesting
@@ -256,7 +264,7 @@ def patch(
         results.PatchResult.from_json,
         json_body(body),
         params=params,
-        headers=_if_match(options.get("if_version"), generation),
+        headers=of_change(options, generation),
     )
 
 
@@ -322,7 +330,7 @@ def restore(name: str, version: int, options: RestoreOptions, generation: str | 
         results.PatchResult.from_json,
         json_body({"version": version}),
         params={"solve": options["solve"]} if "solve" in options else {},
-        headers=_if_match(options.get("if_version"), generation),
+        headers=of_change(options, generation),
     )
 
 
@@ -427,6 +435,18 @@ def _if_match(version: int | str | None, generation: str | None = None) -> dict[
         raise InvalidInput(f"if_version is a whole number, or the text of an ETag, not {version!r:.80}")
     tag = version if is_text or not generation else f"{generation}-{version}"
     return {"If-Match": f'"{tag}"'}
+
+
+def of_change(options: Mapping[str, Any], generation: str | None) -> dict[str, str]:
+    """The headers of a change: which version it is for, and its key. Raises `InvalidInput`."""
+    headers, key = _if_match(options.get("if_version"), generation), options.get("idempotency_key")
+    if key is None:
+        return headers
+    if not (isinstance(key, str) and key.isascii() and key.isprintable() and 0 < len(key.strip()) == len(key) <= 256):
+        raise InvalidInput(f"idempotency_key is 1 to 256 printable ASCII characters, not {key!r:.80}")
+    if options.get("dry_run"):
+        raise InvalidInput("idempotency_key= is for what is applied, and a dry run is not")
+    return headers | {"Idempotency-Key": key}
 
 
 def _each(key: str, parse: Callable[[Any], T]) -> Callable[[Any], tuple[T, ...]]:

@@ -379,7 +379,7 @@ def _exchange(
     if prefer is not None:
         headers["Prefer"] = prefer
     if call.method != "GET":
-        headers["Idempotency-Key"] = uuid4().hex
+        headers.setdefault("Idempotency-Key", uuid4().hex)
     if call.body is not None:
         headers["Content-Type"] = call.body.media_type
         headers["Content-Length"] = str(call.body.n_bytes)

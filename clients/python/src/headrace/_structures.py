@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from headrace._amounts import Amounts, Series, amount_column
 from headrace._bodies import json_body
-from headrace._calls import Call, Ids, Rounding, _if_match, graph_path
+from headrace._calls import Call, Ids, Rounding, graph_path, of_change
 from headrace._columns import as_column
 from headrace._errors import InvalidInput
 from headrace._mistakes import flag, refuse_set
@@ -36,6 +36,10 @@ class StructureOptions(TypedDict, total=False):
     """Refuse unless the graph is at this version, of the load that the handle knows; or the text of an ETag."""
     solve: Literal["all", "none"]
     """Whether flows kept solved are re-solved before the answer (default) or at their next question."""
+    idempotency_key: str
+    """Apply it once, however often it is sent with this key within an hour: the first answer comes again. For one that
+    may have been sent before: by a process that ended, or a call that was given up. Each request has a key of its own
+    else."""
     dry_run: bool
     """Say what the change would do, and change nothing: the answer has the version that the graph has and keeps."""
 
@@ -160,7 +164,7 @@ def restructure(
         StructureResult.from_json,
         json_body(body),
         params=params,
-        headers=_if_match(options.get("if_version"), generation),
+        headers=of_change(options, generation),
     )
 
 
