@@ -75,9 +75,12 @@ async function* told(
   }
 }
 
-/** A lost connection is a TypeError of `fetch`; a service that is busy or away says so. */
+/** A service that is busy or away, and a proxy that has no answer of it. */
+const PASSING = [429, 502, 503, 504];
+
+/** A lost connection is a TypeError of `fetch`. */
 function mayPass(error: unknown): boolean {
-  return error instanceof TypeError || (error instanceof Refused && (error.status === 429 || error.status === 503));
+  return error instanceof TypeError || (error instanceof Refused && PASSING.includes(error.status));
 }
 
 /**

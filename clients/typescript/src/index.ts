@@ -61,7 +61,7 @@ export function connect({ url, apiKey, fetch: ownFetch }: Connection): Client {
     }
     if (!answer.ok || !type.startsWith("application/json")) return answer;
     const text = await answer.clone().text();
-    if (!type.includes("numbers=string")) refuseRounded(text);
+    if (!type.includes("numbers=string")) refuseRounded(text, `headers: strings${changes(request) ? DONE : ""}`);
     const exact = quoted(text);
     return exact === text ? answer : new Response(exact, answer);
   });
@@ -78,6 +78,15 @@ export function connect({ url, apiKey, fetch: ownFetch }: Connection): Client {
 
 /** Characters of an answer that is not of this API, such as a page of a proxy. */
 const SHOWN = 500;
+
+/** So that nobody sends a change again whose answer alone was thrown away. */
+const DONE = "; what was asked for is done";
+
+function changes({ method, url }: Request): boolean {
+  const { pathname, searchParams } = new URL(url);
+  const isChange = method === "PUT" || method === "PATCH" || pathname.endsWith(":restore");
+  return isChange && searchParams.get("dry_run") !== "true";
+}
 
 function isFile(body: unknown): boolean {
   return typeof body === "string" || body instanceof Blob || body instanceof Uint8Array;
