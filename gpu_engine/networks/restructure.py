@@ -241,7 +241,7 @@ class _Reader:
         column: Any = given if is_text else np.asarray(given, np.int64)
         taken = np.flatnonzero(rows_of(names, column) >= 0)
         if len(taken):
-            self._refuse_taken(names, "is taken, or was by one that is deleted", taken, column, field)
+            self._refuse_taken(names, "is taken, or was by a deleted one, which a copy has not", taken, column, field)
         try:
             every = column if before is None else joined(before, [column])
             Names(every, len(every), names.kind)
