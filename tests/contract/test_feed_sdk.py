@@ -7,6 +7,7 @@ import re
 import signal
 import threading
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,19 @@ def test_who_gives_up_waiting_loses_no_event_and_no_connection(service: Service)
             async with asyncio.timeout(10):
                 while len(asyncio.all_tasks()) > 1:  # nobody has closed these events, and nobody has them any more
                     await asyncio.sleep(0.01)
+
+    asyncio.run(run())
+
+
+def test_events_take_no_connection_from_calls(service: Service) -> None:
+    """A client has a hundred of these: who followed so many graphs waited three minutes with each call, in vain."""
+
+    async def run() -> None:
+        async with AsyncClient(service.url) as client, AsyncExitStack() as followed:
+            g = await client.put_graph("followed", **CITY)
+            for _ in range(110):
+                await followed.enter_async_context(await g.events())
+            assert (await g.max_flow("s", "t", timeout_s=20)).value == 6
 
     asyncio.run(run())
 

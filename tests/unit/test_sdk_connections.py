@@ -168,16 +168,18 @@ def test_connections_that_were_interrupted_are_not_asked_on_again() -> None:
                 client.graph("city")
         graph = client.graph("city")
         assert first is not second is pools.own()
+        streams = client._caller._streams
+        third = streams.own()
         with pytest.raises(Late):
             graph.events()
-        assert pools.own() is not second
+        assert streams.own() is not third
 
 
 def test_events_that_are_not_read_to_their_end_leave_connections_in_order() -> None:
     told = httpx.Response(200, text="event: version\ndata: {}\nid: 8\n\n")
     answers = [httpx.Response(200, json=GRAPH), told]
     with Client("http://service", transport=httpx.MockTransport(lambda _: answers.pop(0))) as client:
-        pools = client._caller._pools
+        pools = client._caller._streams
         first = pools.own()
         for event in client.graph("city").events():
             assert event.id == "8"

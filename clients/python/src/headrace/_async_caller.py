@@ -52,10 +52,13 @@ class AsyncCaller:
             limits=exchange.CONNECTIONS,
         )
         self._pools = Pools(partial(opened, http), asyncio.get_running_loop, lambda loop: loop.is_closed())
+        lasting = partial(http, limits=exchange.UNBOUNDED)
+        self._streams = Pools(partial(opened, lasting), asyncio.get_running_loop, lambda loop: loop.is_closed())
 
     async def close(self) -> None:
-        if (http := self._pools.end()) is not None:
-            await http.aclose()
+        for pools in (self._pools, self._streams):
+            if (http := pools.end()) is not None:
+                await http.aclose()
 
     async def ask(self, call: Call[T]) -> T:
         return await self.drive(exchange.ask(call, self.retries))
@@ -120,7 +123,7 @@ class AsyncCaller:
     ) -> AsyncIterator[httpx.Response]:
         """An answer below 400, to be read as it comes. `hold_s`: how much longer than usual it may take."""
         timeout_s = min(self._timeout_s, max(deadline.remaining_s, exchange.SHORT_HOLD_S)) + hold_s
-        http = self._pools.own()
+        http = self._streams.own()
         request = http.build_request("GET", path, headers=headers, timeout=timeout_s)
         with translated():
             async with AsyncExitStack() as stack:

@@ -55,11 +55,14 @@ class Caller:
             limits=exchange.CONNECTIONS,
         )
         self._pools = Pools(partial(opened, http), os.getpid, lambda process: process != os.getpid())
+        lasting = partial(http, limits=exchange.UNBOUNDED)
+        self._streams = Pools(partial(opened, lasting), os.getpid, lambda process: process != os.getpid())
         self._pools.own()
 
     def close(self) -> None:
-        if (http := self._pools.end()) is not None:
-            http.close()
+        for pools in (self._pools, self._streams):
+            if (http := pools.end()) is not None:
+                http.close()
 
     def ask(self, call: Call[T]) -> T:
         return self.drive(exchange.ask(call, self.retries))
@@ -122,7 +125,7 @@ class Caller:
     ) -> Iterator[httpx.Response]:
         """An answer below 400, to be read as it comes. `hold_s`: how much longer than usual it may take."""
         timeout_s = min(self._timeout_s, max(deadline.remaining_s, exchange.SHORT_HOLD_S)) + hold_s
-        http = self._pools.own()
+        http = self._streams.own()
         try:
             with translated(), http.stream("GET", path, headers=headers, timeout=timeout_s) as response:
                 if not response.is_success:
@@ -133,7 +136,7 @@ class Caller:
         except (HeadraceError, GeneratorExit):  # who reads no further has interrupted nothing
             raise
         except BaseException:
-            self._pools.forget(http)
+            self._streams.forget(http)
             raise
 
 

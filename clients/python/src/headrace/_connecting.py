@@ -55,6 +55,8 @@ def translated() -> Iterator[None]:
         raise UnexpectedAnswer(str(error)) from error
     except httpx.InvalidURL as error:  # httpx reads where a redirect leads, and some lead to no page, as mailto: does
         raise UnexpectedAnswer(f"a redirect to what is no address: {error}") from error
+    except httpx.PoolTimeout as error:
+        raise ConnectionFailed("all 100 connections of this client were in use by other calls") from error
     except httpx.TimeoutException as error:
         raise ConnectionFailed(f"{_url_of(error)} did not answer in time ({type(error).__name__})") from error
     except httpx.ConnectError as error:

@@ -31,6 +31,9 @@ T = TypeVar("T")
 CONNECTIONS = httpx.Limits(max_connections=100, max_keepalive_connections=100)
 """Of one client, all kept. A call that finds none free waits for one, as long as its caller waits."""
 
+UNBOUNDED = httpx.Limits(max_connections=None)
+"""Of its streams of events and rows, which keep theirs for hours: the service says how many there may be."""
+
 DEFAULT_URL = "http://127.0.0.1:8080"
 
 HOLD_S = 30
