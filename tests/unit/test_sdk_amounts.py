@@ -6,9 +6,11 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
-from headrace import InvalidInput, ParametricResult
+from headrace import InvalidInput, ParametricResult, Update
 from headrace._amounts import amount_column, dumps, exact, loads
+from headrace._bodies import graph_body
 
 
 @pytest.mark.parametrize(
@@ -39,6 +41,20 @@ def test_long_doubles_mean_their_shortest_decimals() -> None:
     assert dumps(np.longdouble("0.1")) == "0.1"
     with pytest.raises(InvalidInput, match="cannot send ndarray"):
         dumps(np.array([1j], dtype=np.clongdouble))
+
+
+@pytest.mark.parametrize("unit", ["ns", "us", "D"])
+@pytest.mark.parametrize("kind", ["m8", "M8"])
+def test_times_are_neither_names_nor_amounts(kind: str, unit: str) -> None:
+    """NumPy makes integers of those in nanoseconds, which is how pandas has them."""
+    times = np.array([5, 6], f"{kind}[{unit}]")
+    series = pd.Series(times.astype(f"{kind}[ns]"))
+    for column in (times, series, list(times)):
+        for given in ({"capacity": column}, {"cost": column}, {"tail": column}):
+            with pytest.raises(InvalidInput, match="cannot send"):
+                graph_body(None, {"tail": [0, 1], "head": [1, 2], "capacity": [1, 1]} | given)  # type: ignore[arg-type]
+        with pytest.raises(InvalidInput, match="cannot send"):
+            dumps(Update(edges=[0, 1], set=column).as_json())
 
 
 def test_float32_columns_mean_their_shortest_decimals() -> None:

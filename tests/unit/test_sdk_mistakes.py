@@ -45,7 +45,7 @@ LOADS: list[tuple[Any, dict[str, Any], str]] = [
     (
         None,
         GIVEN | {"head": np.array(["2026-11-27"], "M8[D]")},
-        "datetime.date(2026, 11, 27): a name is an int or text",
+        "cannot send datetime64[D]: a name is an int or text",
     ),
     (None, GIVEN | {"capacity": np.ma.array([3], mask=[True])}, "row 0 of a masked array has no value"),
     (None, GIVEN | {"head": np.ma.array([1], mask=[True])}, "row 0 of a masked array has no value"),

@@ -64,6 +64,11 @@ def dumps(value: object) -> str:
             return dumps(np.asarray(value).astype(str).astype(np.float64).tolist())
         case np.floating() if value.dtype == np.longdouble:  # tolist() leaves these as they are
             return literal(Decimal(str(value)))
+        case np.ndarray() | np.generic() if value.dtype.kind in "mM":  # tolist() makes integers of nanoseconds
+            known = "a duration is a number once it is divided by numpy.timedelta64(1, 's')"
+            raise InvalidInput(
+                f"cannot send {value.dtype}: {known if value.dtype.kind == 'm' else 'a name is an int or text'}"
+            )
         case np.ndarray() | np.generic() if value.dtype != np.clongdouble:
             return dumps(value.tolist())
         case list() | tuple() if set(map(type, value)) <= {int, str}:

@@ -152,7 +152,7 @@ def _narrowed(column: Any, *, is_amount: bool) -> Any:
     Each float that is an amount stands for its shortest decimal, in an array as in JSON.
     """
     if isinstance(column, np.ndarray) and column.dtype.kind != "O":
-        if column.dtype.kind in "ib" or (column.dtype.kind == "f" and is_amount):
+        if column.dtype.kind in "ibmM" or (column.dtype.kind == "f" and is_amount):  # `dumps` refuses times
             return column
         if column.dtype.kind == "f":
             return column.astype(np.int64) if _all_whole(column) else column
