@@ -1,14 +1,35 @@
-"""`headrace edges insert|delete`: what a graph consists of."""
+"""`headrace edges list|insert|delete`: what a graph consists of."""
 
 import re
-from typing import Annotated, Final
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from service.cli.connection import DEFAULT_URL, MISWRITTEN, Json, Key, Name, Url, amount, connected, fail, name
+from service.cli.connection import (
+    DEFAULT_URL,
+    MISWRITTEN,
+    Json,
+    Key,
+    Name,
+    Url,
+    amount,
+    connected,
+    fail,
+    name,
+    refuse_beside,
+)
 from service.cli.graphs import DryRun, say_patch
+from service.cli.show import say_json, say_line, say_table
 
-app = typer.Typer(help="Insert and delete edges and vertices.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from headrace import Capacities, Graph
+
+app = typer.Typer(help="List, insert and delete edges, and insert and delete vertices.", no_args_is_help=True)
+
+COLUMNS: Final = ("edge_ids", "tail", "head", "capacity", "cost", "lower", "closed", "undirected")
+PAGE: Final = 100_000
 
 EDGES = (
     "TAIL,HEAD=CAPACITY, or ID:TAIL,HEAD=CAPACITY where edges have ids. Names with a comma or a colon stand in double "
@@ -26,6 +47,52 @@ OWN_WORDS: Final = {
 """What a refusal of the service tells to do, by members of a body, and how it is done here."""
 ROW: Final = re.compile(r"\Abatch\.\d+\.(?:capacity|cost|lower): row (\d+): ")
 EDGE: Final = re.compile(r"""\A(?:("(?:[^"]|"")+"|[^"]+):)?("(?:[^"]|"")+"|[^",:]+),("(?:[^"]|"")+"|[^":]+)=([^=]*)""")
+
+
+@app.command("list")
+def list_edges(
+    graph: Name,
+    json: Json = False,
+    lines: Annotated[bool, typer.Option("--lines", help="Each edge as JSON on a line.")] = False,
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """List the edges with their capacities, all of them as of one version."""
+    if lines:
+        refuse_beside("beside --lines, whose rows are JSON", json=json)
+    with connected(url, key) as client:
+        asked = client.graph(graph)
+        if lines:
+            for page in _pages(asked):
+                columns = _of_edges(_columns([page]))
+                for row in zip(*columns.values(), strict=True):
+                    say_line(dict(zip(columns, row, strict=True)))
+            return
+        pages = list(_pages(asked))
+    if json:
+        say_json({"graph": graph, "version": pages[0].version, **_columns(pages)})
+    else:
+        say_table(_of_edges(_columns(pages)), empty="There are no edges.")
+
+
+def _pages(graph: "Graph") -> "Iterator[Capacities]":
+    """All of the version that the first one has."""
+    page = graph.capacities(limit=PAGE)
+    yield page
+    while page.next is not None:
+        page = graph.capacities(page.next, PAGE, if_version=page.version)
+        yield page
+
+
+def _columns(pages: "list[Capacities]") -> dict[str, list[object]]:
+    """Those that the graph has, by their names in the API."""
+    known = [column for column in COLUMNS if getattr(pages[0], column) is not None]
+    return {column: list(chain.from_iterable(getattr(page, column) for page in pages)) for column in known}
+
+
+def _of_edges(columns: dict[str, list[object]]) -> dict[str, list[object]]:
+    """The same with the name that an edge has where it stands by itself."""
+    return {"edge" if column == "edge_ids" else column: rows for column, rows in columns.items()}
 
 
 @app.command()

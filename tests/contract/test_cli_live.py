@@ -9,6 +9,7 @@ import pytest
 from headrace import Client
 from typer.testing import CliRunner
 
+from service.cli import edges
 from service.cli.connection import MISWRITTEN, REFUSED
 from service.cli.main import app
 from tests.serving import serving
@@ -216,6 +217,27 @@ def test_names_that_are_digits(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "levels.csv").write_text("tail,head,capacity\n-1,4,4\n4,7,3\n")
     shell("load", "levels", str(tmp_path / "levels.csv"))
     assert shell.json("solve", "levels", "--source", "-1", "--sink", "7")["value"] == 3
+
+
+def test_edges_are_listed_as_of_one_version(shell: Shell, city: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edges, "PAGE", 3)
+    shell("patch", "city", "s-b=close", "b-t=inf")
+    assert [line.split() for line in shell("edges", "list", "city").splitlines()] == [
+        ["EDGE", "TAIL", "HEAD", "CAPACITY", "CLOSED", "UNDIRECTED"],
+        ["s-a", "s", "a", "3", "no", "no"],
+        ["s-b", "s", "b", "2.5", "yes", "no"],
+        ["a-t", "a", "t", "4", "no", "no"],
+        ["b-t", "b", "t", "inf", "no", "no"],
+    ]
+    listed = shell.json("edges", "list", "city")
+    assert (listed["graph"], listed["version"], listed["edge_ids"]) == ("city", 2, CITY["edge_ids"])
+    assert listed["capacity"] == [3, Decimal("2.5"), 4, "inf"]
+    rows = [json.loads(line) for line in shell("edges", "list", "city", "--lines").splitlines()]
+    assert [row["edge"] for row in rows] == CITY["edge_ids"]
+    assert rows[1] == {"edge": "s-b", "tail": "s", "head": "b", "capacity": 2.5, "closed": True, "undirected": False}
+    assert "does nothing beside --lines" in shell("edges", "list", "city", "--lines", "--json", expect=MISWRITTEN)
+    shell("edges", "delete", "city", *map(str, CITY["edge_ids"]))
+    assert shell("edges", "list", "city") == "There are no edges.\n"
 
 
 def test_edges_between_names_with_a_comma_or_a_colon(shell: Shell, tmp_path: Path) -> None:
