@@ -6,7 +6,7 @@ import gc
 import multiprocessing
 import pickle
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -24,7 +24,7 @@ from headrace import (
 )
 from headrace._exchange import Deadline
 
-from tests.unit.test_sdk_client import GRAPH
+from tests.unit.test_sdk_client import GRAPH, job
 
 ANSWER = b'{"graphs": [], "next": null}'
 
@@ -186,6 +186,38 @@ def test_events_that_are_not_read_to_their_end_leave_connections_in_order() -> N
             break
         gc.collect()
         assert pools.own() is first
+
+
+class Slow(httpx.AsyncByteStream):
+    """The events of a job, with a pause before each."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for name in (b"progress", b"done"):
+            await asyncio.sleep(0.1)
+            yield b"event: " + name + b"\ndata: {}\n\n"
+
+
+def test_who_gives_up_waiting_for_the_events_of_a_job_has_not_seen_its_end() -> None:
+    """A generator that is interrupted is over, and a job whose events are over seems to be."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, stream=Slow()) if request.url.path.endswith("/events") else job("running")
+
+    async def follow() -> list[str]:
+        seen = list[str]()
+        async with AsyncClient("http://service", transport=httpx.MockTransport(answer)) as client:
+            events = (await client.job("j1")).events()
+            while True:
+                try:
+                    seen.append((await asyncio.wait_for(anext(events), 0.03)).name)
+                except TimeoutError:
+                    seen.append("in vain")
+                except StopAsyncIteration:
+                    return seen
+
+    seen = asyncio.run(follow())
+    assert [name for name in seen if name != "in vain"] == ["progress", "done"]
+    assert seen[0] == "in vain"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ with Client("http://127.0.0.1:8080") as hr:
 from headrace._amounts import Amount, Amounts, Exact, Series
 from headrace._async_client import AsyncClient
 from headrace._async_graph import AsyncGraph
-from headrace._async_job import AsyncJob
+from headrace._async_job import AsyncJob, AsyncJobEvents
 from headrace._async_row_stream import AsyncRowStream
 from headrace._async_watching import AsyncEvents
 from headrace._bottlenecks import Bottlenecks
@@ -90,7 +90,7 @@ from headrace._feed import Delivery, Event, EventType, Watch, Watched, WatchOpti
 from headrace._flows import Cut, Flow, MaxFlowResult, Path, Paths, TerminalAmounts
 from headrace._graph import Graph
 from headrace._grid import Grid
-from headrace._job import Job
+from headrace._job import Job, JobEvents
 from headrace._limits import ExpansionOptions, ExpansionResult, Factor, ParametricOptions, ParametricResult, Segment
 from headrace._local import CannotStart, Local, local
 from headrace._matchings import Cover, Matching, MatchingResult
@@ -129,6 +129,7 @@ __all__ = [
     "AsyncEvents",
     "AsyncGraph",
     "AsyncJob",
+    "AsyncJobEvents",
     "AsyncRowStream",
     "Barrier",
     "Bottlenecks",
@@ -191,6 +192,7 @@ __all__ = [
     "InvalidSignature",
     "Job",
     "JobEvent",
+    "JobEvents",
     "JobInfo",
     "Local",
     "Matching",

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import partial
-from types import MappingProxyType
 from typing import TypeVar
 
 import httpx
@@ -22,8 +21,6 @@ from headrace._mistakes import silence
 from headrace._pools import Pools
 
 T = TypeVar("T")
-
-NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class AsyncCaller:
@@ -108,14 +105,6 @@ class AsyncCaller:
                 else:
                     await response.aread()
                 return response
-
-    @asynccontextmanager
-    async def lines(
-        self, path: str, deadline: Deadline, others: Mapping[str, str] = NO_HEADERS
-    ) -> AsyncIterator[AsyncIterator[str]]:
-        """The lines of an event stream."""
-        async with self.streamed(path, deadline, {"Accept": "text/event-stream"} | dict(others)) as response:
-            yield response.aiter_lines()
 
     @asynccontextmanager
     async def streamed(

@@ -1,14 +1,18 @@
 """`AsyncJob`: the handle to work that goes on in the service."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from typing import Any, Generic, Self, TypeVar
+
+import httpx
 
 from headrace import _calls as calls
 from headrace import _exchange as exchange
 from headrace import _records as records
 from headrace import _results as results
 from headrace._async_caller import AsyncCaller
+from headrace._async_reading import AsyncReading
+from headrace._connecting import translated
 from headrace._errors import ConnectionFailed, HeadraceError
 from headrace._exchange import Deadline
 from headrace._progress import job_bar
@@ -54,18 +58,9 @@ class AsyncJob(Generic[T]):
         self.info = await self._caller.ask(calls.cancel_job(self.id))
         return self.info.cancelling or self.info.status == "cancelled"
 
-    async def events(self, timeout_s: float | None = None) -> AsyncIterator[records.JobEvent]:
+    def events(self, timeout_s: float | None = None) -> "AsyncJobEvents":
         """Its events as they happen; the last one is named `done`. Raises `ConnectionFailed` when cut off."""
-        reader = EventReader()
-        deadline = Deadline.after(timeout_s)
-        async with self._caller.lines(calls.job_path(self.id) + "/events", deadline) as lines:
-            async for line in lines:
-                event = reader.feed(line)
-                if event is not None:
-                    yield event
-                if event is not None and event.name == "done":
-                    return
-        raise ConnectionFailed(f"the events of job {self.id} broke off")
+        return AsyncJobEvents(AsyncJobFollower(self._caller, self.id, Deadline.after(timeout_s)))
 
     async def _shown(self, title: str, deadline: Deadline) -> T:
         """`wait`, with a line on the terminal of how far it is."""
@@ -73,3 +68,54 @@ class AsyncJob(Generic[T]):
             async for event in self.events(deadline.remaining_s):
                 show(event.data if event.name == "progress" else {})
         return await self.wait(deadline.remaining_s)
+
+
+class AsyncJobFollower:
+    """One connection to the events of a job."""
+
+    def __init__(self, caller: AsyncCaller, job_id: str, deadline: Deadline) -> None:
+        self._caller = caller
+        self._job_id = job_id
+        self._deadline = deadline
+        self._reader = EventReader()
+        self._stack = AsyncExitStack()
+        self.is_over = False
+        self.response: httpx.Response | None = None
+
+    async def read(self) -> records.JobEvent | None:
+        if self.response is None:
+            path, headers = calls.job_path(self._job_id) + "/events", {"Accept": "text/event-stream"}
+            response = await self._stack.enter_async_context(self._caller.streamed(path, self._deadline, headers))
+            self._lines, self.response = response.aiter_lines(), response
+        if not self.is_over:
+            with translated():
+                async for line in self._lines:
+                    if (event := self._reader.feed(line)) is not None:
+                        self.is_over |= event.name == "done"
+                        return event
+        if self.is_over:
+            return None
+        self.is_over = True
+        raise ConnectionFailed(f"the events of job {self._job_id} broke off")
+
+    async def end(self) -> None:
+        await self._stack.aclose()
+
+
+class AsyncJobEvents:
+    """The events of a job: an asynchronous iterator, which ends behind `done`."""
+
+    def __init__(self, follower: AsyncJobFollower) -> None:
+        self._reading = AsyncReading(follower)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> records.JobEvent:
+        if (event := await self._reading.next()) is None:
+            raise StopAsyncIteration
+        return event
+
+    async def aclose(self) -> None:
+        """End the connection and the iteration."""
+        await self._reading.close()

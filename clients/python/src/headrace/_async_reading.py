@@ -59,10 +59,14 @@ class AsyncReading(Generic[T]):
 
 async def _read(source: AsyncSource[T]) -> T | None:
     try:
-        return await source.read()
-    except asyncio.CancelledError:
-        await source.end()
+        found = await source.read()
+    except BaseException as error:
+        if source.is_over or isinstance(error, asyncio.CancelledError):
+            await source.end()
         raise
+    if source.is_over:
+        await source.end()
+    return found
 
 
 def _looked_at(task: asyncio.Task[T | None]) -> None:

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
-from types import MappingProxyType
 from typing import TypeVar
 
 import httpx
@@ -22,8 +21,6 @@ from headrace._mistakes import silence
 from headrace._pools import Pools
 
 T = TypeVar("T")
-
-NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class Caller:
@@ -112,12 +109,6 @@ class Caller:
         except BaseException:
             self._pools.forget(http)
             raise
-
-    @contextmanager
-    def lines(self, path: str, deadline: Deadline, others: Mapping[str, str] = NO_HEADERS) -> Iterator[Iterator[str]]:
-        """The lines of an event stream."""
-        with self.streamed(path, deadline, {"Accept": "text/event-stream"} | dict(others)) as response:
-            yield response.iter_lines()
 
     @contextmanager
     def streamed(

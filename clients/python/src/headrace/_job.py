@@ -1,18 +1,22 @@
 # Made by scripts/synchronous_client.py from _async_job.py: change that one.
 """`Job`: the handle to work that goes on in the service."""
 
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from typing import Any, Generic, Self, TypeVar
+
+import httpx
 
 from headrace import _calls as calls
 from headrace import _exchange as exchange
 from headrace import _records as records
 from headrace import _results as results
 from headrace._caller import Caller
+from headrace._connecting import translated
 from headrace._errors import ConnectionFailed, HeadraceError
 from headrace._exchange import Deadline
 from headrace._progress import job_bar
+from headrace._reading import Reading
 from headrace._sse import EventReader
 
 T = TypeVar("T")
@@ -55,18 +59,9 @@ class Job(Generic[T]):
         self.info = self._caller.ask(calls.cancel_job(self.id))
         return self.info.cancelling or self.info.status == "cancelled"
 
-    def events(self, timeout_s: float | None = None) -> Iterator[records.JobEvent]:
+    def events(self, timeout_s: float | None = None) -> "JobEvents":
         """Its events as they happen; the last one is named `done`. Raises `ConnectionFailed` when cut off."""
-        reader = EventReader()
-        deadline = Deadline.after(timeout_s)
-        with self._caller.lines(calls.job_path(self.id) + "/events", deadline) as lines:
-            for line in lines:
-                event = reader.feed(line)
-                if event is not None:
-                    yield event
-                if event is not None and event.name == "done":
-                    return
-        raise ConnectionFailed(f"the events of job {self.id} broke off")
+        return JobEvents(JobFollower(self._caller, self.id, Deadline.after(timeout_s)))
 
     def _shown(self, title: str, deadline: Deadline) -> T:
         """`wait`, with a line on the terminal of how far it is."""
@@ -74,3 +69,54 @@ class Job(Generic[T]):
             for event in self.events(deadline.remaining_s):
                 show(event.data if event.name == "progress" else {})
         return self.wait(deadline.remaining_s)
+
+
+class JobFollower:
+    """One connection to the events of a job."""
+
+    def __init__(self, caller: Caller, job_id: str, deadline: Deadline) -> None:
+        self._caller = caller
+        self._job_id = job_id
+        self._deadline = deadline
+        self._reader = EventReader()
+        self._stack = ExitStack()
+        self.is_over = False
+        self.response: httpx.Response | None = None
+
+    def read(self) -> records.JobEvent | None:
+        if self.response is None:
+            path, headers = calls.job_path(self._job_id) + "/events", {"Accept": "text/event-stream"}
+            response = self._stack.enter_context(self._caller.streamed(path, self._deadline, headers))
+            self._lines, self.response = response.iter_lines(), response
+        if not self.is_over:
+            with translated():
+                for line in self._lines:
+                    if (event := self._reader.feed(line)) is not None:
+                        self.is_over |= event.name == "done"
+                        return event
+        if self.is_over:
+            return None
+        self.is_over = True
+        raise ConnectionFailed(f"the events of job {self._job_id} broke off")
+
+    def end(self) -> None:
+        self._stack.close()
+
+
+class JobEvents:
+    """The events of a job: an iterator, which ends behind `done`."""
+
+    def __init__(self, follower: JobFollower) -> None:
+        self._reading = Reading(follower)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> records.JobEvent:
+        if (event := self._reading.next()) is None:
+            raise StopIteration
+        return event
+
+    def close(self) -> None:
+        """End the connection and the iteration."""
+        self._reading.close()
