@@ -20,6 +20,11 @@ RedisError = redis.RedisError
 
 OnConnect: TypeAlias = Callable[[AbstractConnection], Awaitable[None]]
 
+
+class Unwritten(redis.TimeoutError):
+    """Redis answers, and has not written to its file what it has acknowledged."""
+
+
 AWAY = (
     redis.ConnectionError,
     redis.TimeoutError,
@@ -38,6 +43,7 @@ WHY: Final[Mapping[type[Exception], str]] = {
     Demoted: "Redis is a replica and takes no writes",
     redis.exceptions.MasterDownError: "Redis is a replica without its primary and answers nothing",
     redis.exceptions.BusyLoadingError: "Redis reads its files and does not answer yet",
+    Unwritten: "Redis has not written to its disk what it was told: the disk is full, or too busy",
     AuthenticationError: "Redis does not take the password of this service any more",
     redis.exceptions.NoPermissionError: "Redis does not let its user do what this needs; the log says what",
     redis.ResponseError: "Redis has refused what it was asked; the log says why",

@@ -9,7 +9,8 @@ A file that was begun by a rewrite is not opened for appending (Redis from 7 on,
 takes back what it wrote of a command, goes on behind that when there is room, and from then on takes the file to be
 shorter than it is. The next time the disk is full it cuts off so many bytes that were acknowledged, and what is left
 cannot be read. Seen with Valkey 9.1. So whoever finds that writes were refused has Redis write another file, and
-nothing is acknowledged before that is done.
+nothing is acknowledged before that is done. A try that fails, as for want of room, fills the disk while it lasts, and
+leaves one more file of commands: so the next one waits for a while.
 """
 
 import asyncio
@@ -22,6 +23,7 @@ import redis
 import redis.asyncio
 import structlog
 
+from service.store.connection import Unwritten
 from service.store.keys import Keys
 from service.store.watched import Read, watched
 
@@ -37,6 +39,9 @@ class File(Enum):
 
 PAUSE_S: Final = 0.0005
 REWRITE_PAUSE_S: Final = 0.01
+AGAIN_MS: Final = 15_000
+"""Between two tries of all processes together to have another file written, once one has failed."""
+
 KNOWN_TTL_S: Final = 24 * 3600
 TIMEOUT_S: Final = 10.0
 
@@ -206,7 +211,7 @@ class _Server:
                 return told.answers
             has_failed &= file is not File.BEGUN
             yield "sleep", REWRITE_PAUSE_S
-        raise redis.TimeoutError(f"Redis has not written its append-only file for {self._timeout_s} s")
+        raise Unwritten(f"Redis has not written its append-only file for {self._timeout_s} s")
 
     def _ask(self, reads: Sequence[Read] = ()) -> Generator[Question, Any, _Told]:
         """What the server says of itself, if it does, and what is known of its file, both after it has answered
@@ -245,6 +250,10 @@ def _look_at_file(
         if not has_failed and known == f"{refused} {n_rewrites}" and info["aof_last_bgrewrite_status"] == "ok":
             yield "set", keys.rewritten, f"{refused} ended", KNOWN_TTL_S
             return File.SOUND
+        if info["aof_last_bgrewrite_status"] != "ok":  # as where the disk has no room for it
+            is_full = info.get("aof_last_write_status", "ok") != "ok"
+            if is_full or not (yield "set", keys.rewrite_tried, "", None, AGAIN_MS, True):
+                return File.SUSPECT
         try:
             yield ("bgrewriteaof",)
         except redis.exceptions.NoPermissionError as error:  # said once: nothing can be done here

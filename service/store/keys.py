@@ -85,6 +85,11 @@ class Keys:
         return f"{self.prefix}rewritten"
 
     @property
+    def rewrite_tried(self) -> str:
+        """String that expires: there since one more try to write another file was made, after one had failed."""
+        return f"{self.prefix}rewritten:tried"
+
+    @property
     def jobs(self) -> str:
         """Sorted set: job id by its time of creation."""
         return f"{self.prefix}jobs"

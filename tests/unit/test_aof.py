@@ -15,6 +15,8 @@ import redis
 from service.host import redis_server
 from service.host import torn_log as aof
 from service.settings import Settings
+from service.store import durable
+from service.store.connection import Unwritten
 from service.store.durable import AsyncWritten, Written
 from service.store.keys import Keys
 from tests.serving import eventually
@@ -166,13 +168,14 @@ def test_rewrites_that_are_killed_leave_no_files_behind(tmp_path: Path) -> None:
 
 
 @contextmanager
-def rewritten(settings: Settings) -> Iterator[tuple["subprocess.Popen[bytes]", Any]]:
-    """A server whose newest file was begun by a rewrite, and its administrator; killed at the end."""
+def rewritten(settings: Settings, value: bytes = b"1") -> Iterator[tuple["subprocess.Popen[bytes]", Any]]:
+    """A server whose newest file was begun by a rewrite, behind one that has ``value``, and its administrator; killed
+    at the end."""
     process = redis_server.start(settings, restore_signals=False)  # as it ignores SIGXFSZ, a limit is a full disk
     try:
         redis_server.wait_until_ready(settings, process)
         with redis.Redis.from_url(settings.redis_location.replace("headrace@", "")) as administrator:
-            administrator.set("headrace:a", 1)
+            administrator.set("headrace:a", value)
             if not [*settings.data_dir.glob("redis/appendonlydir/*")]:
                 pytest.skip("this server keeps one file, and opens it for appending")
             administrator.bgrewriteaof()
@@ -238,6 +241,33 @@ def test_a_disk_that_is_full_again_loses_nothing_that_was_acknowledged(
     assert len({*acknowledged}) == 31
     with redis_server.running(settings), redis.Redis.from_url(settings.redis_location) as client:
         assert set(client.mget(acknowledged)) == {b"3"}
+
+
+def test_a_file_that_there_is_no_room_for_is_not_tried_over_and_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Valkey keeps a file of commands of each try, a hundred in a minute, and fills the disk while it tries."""
+    settings = Settings(data_dir=tmp_path, redis_url=None)
+    keys = Keys(settings.redis_prefix)
+    monkeypatch.setattr(durable, "AGAIN_MS", 4000)
+
+    def is_written(timeout_s: float) -> bool:
+        with redis.Redis.from_url(settings.redis_location) as client, suppress(Unwritten):
+            waits = Written(client, keys, timeout_s)
+            waits.wait(waits.run())
+            return True
+        return False
+
+    with rewritten(settings, os.urandom(1 << 20)) as (process, administrator):
+        fill_disk_of(process.pid, tmp_path, administrator)
+        eventually(lambda: writes(administrator, "headrace:c", b"4"))
+        limits = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (100_000, limits[1]))
+        before = administrator.info("persistence")["aof_rewrites"]
+        assert [is_written(1.0) for _ in range(4)] == [False] * 4
+        assert administrator.info("persistence")["aof_rewrites"] - before <= 3
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, limits)
+        eventually(lambda: is_written(1.0))
 
 
 def test_redis_starts_after_a_disk_that_was_full_again(tmp_path: Path) -> None:

@@ -2,8 +2,9 @@
 
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -81,18 +82,27 @@ def test_a_lease_that_a_full_disk_refuses_is_one_line_at_each_beat(tmp_path: Pat
 def test_an_update_waits_for_as_long_as_a_disk_is_full(
     caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is not sent back as one that others are in the way of."""
+    """It is not sent back as one that others are in the way of. The log has it once, whichever command is refused."""
     monkeypatch.setattr(tries, "MAX_SETBACKS", 1)
     start_worker()
     caller.wait_ready()
     caller.load("g", diamond().edges)
-    append, until = Log.append, time.monotonic() + 1.0
+    until, refusals = time.monotonic() + 1.0, count()
 
-    def full(*args: Any, **more: Any) -> Any:
-        if time.monotonic() < until:
-            raise understood(redis.ResponseError("MISCONF Errors writing to the AOF file"))
-        return append(*args, **more)
+    def on_full_disk(command: Callable[..., Any]) -> Callable[..., Any]:
+        def full(*args: Any, **more: Any) -> Any:
+            if time.monotonic() < until:
+                error = understood(redis.ResponseError("MISCONF Errors writing to the AOF file"))
+                error.args = (f"Command # {next(refusals) % 2} of pipeline caused error: {error}",)
+                raise error
+            return command(*args, **more)
 
-    monkeypatch.setattr(Log, "append", full)
+        return full
+
+    for name in ("append", "queue"):
+        monkeypatch.setattr(Log, name, on_full_disk(getattr(Log, name)))
     args = PatchArgs(batch=[Operation(op="add", edges=[0], amounts=["1"])])
-    assert result(caller.reply(Kind.PATCH, "g", args))["version"] == 2
+    with structlog.testing.capture_logs() as lines:
+        assert result(caller.reply(Kind.PATCH, "g", args))["version"] == 2
+    assert next(refusals) > 3
+    assert len([line for line in lines if line["event"] == "tried_again"]) == 1

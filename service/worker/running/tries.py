@@ -57,7 +57,7 @@ class Tries:
 
     def run(self, task: Task) -> None:
         """Run the task until it has ended or is to leave its lane, through any absence of Redis, or until `stop`."""
-        setbacks, why, told = 0, KEEPS_CHANGING, ""
+        setbacks, why, told = 0, KEEPS_CHANGING, set[tuple[type[Exception], str]]()
         try:
             while not (task.ended or self._stopping.is_set() or (task.rest and not task.is_beside)):
                 try:
@@ -66,9 +66,10 @@ class Tries:
                     else:
                         self._attempt(task)
                 except (redis.RedisError, Fenced) as error:
-                    if str(error) != told:  # once, however long an absence is
-                        told = str(error)
-                        log.warning("tried_again", command=task.command.id, error=told)
+                    reason = type(error), why_away(error)
+                    if reason not in told:  # once, however long an absence is, and whichever commands it refuses
+                        told.add(reason)
+                        log.warning("tried_again", command=task.command.id, error=str(error))
                     setbacks += not is_away(error)  # an absence is sat out, however long it is
                     why = why_away(error) if isinstance(error, redis.ResponseError) else KEEPS_CHANGING
                     if is_of_wrong_type(error):  # which may have refused a part of a commit, and not the commit
