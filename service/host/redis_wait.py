@@ -3,7 +3,7 @@
 import ssl
 import threading
 import time
-from contextlib import closing, suppress
+from contextlib import closing
 from typing import Final
 
 import redis
@@ -13,6 +13,7 @@ from service.host.refusal import CannotServe
 from service.settings import Settings
 from service.store.connection import is_away
 from service.store.keys import Keys
+from service.store.primary import understood
 from service.store.room import warn_of_eviction
 from service.telemetry.redaction import redacted
 
@@ -45,7 +46,7 @@ def await_redis(settings: Settings, stop: threading.Event) -> None:
                 if mode in UNFIT:
                     raise CannotServe(f"{where} {UNFIT[mode]}")
                 client.unlink(Keys(settings.redis_prefix).nothing)
-                with suppress(NoPermissionError):
+                if mode is not None:
                     warn_of_eviction(client.info("memory"))
                 return
             except NoPermissionError as error:
@@ -67,8 +68,10 @@ def _mode(client: redis.Redis) -> str | None:
     """`cluster`, `sentinel` or another mode of the server; None if its user may not ask."""
     try:
         found = client.info("server")
-    except NoPermissionError:
-        return None
+    except redis.ResponseError as error:
+        if isinstance(understood(error), NoPermissionError):
+            return None
+        raise
     mode: str | None = found.get("redis_mode") or found.get("server_mode")  # the latter of Valkey
     return mode
 

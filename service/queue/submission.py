@@ -75,7 +75,7 @@ class Submission:
                 if time.monotonic() > deadline:
                     if isinstance(error, redis.ConnectionError):
                         raise
-                    raise unavailable("the graph keeps changing hands") from error
+                    raise unavailable("the graph keeps changing hands, or Redis keeps going away") from error
                 chosen, tried = None, True
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)

@@ -96,13 +96,14 @@ class Watch:
             await self._redis.ping()
             ping_ms = 1e3 * (time.perf_counter() - began)
             with suppress(redis.exceptions.NoPermissionError):
-                info = await self._redis.info()
-                config = await self._redis.config_get("appendfsync")
+                info, fsync = await self._redis.info(), None
+                with suppress(redis.exceptions.NoPermissionError):
+                    fsync = (await self._redis.config_get("appendfsync")).get("appendfsync")
                 return RedisInfo(
                     # Valkey says 7.2.4 as `redis_version`, for clients that ask what it can do.
                     version=str(info.get("valkey_version", info["redis_version"])),
                     appendonly=bool(info.get("aof_enabled")),
-                    fsync=config.get("appendfsync"),
+                    fsync=fsync,
                     used_memory_bytes=int(info["used_memory"]),
                     maxmemory_bytes=int(info.get("maxmemory", 0)),
                     maxmemory_policy=info.get("maxmemory_policy"),

@@ -19,7 +19,7 @@ from typing import Any, Final
 import redis
 import redis.asyncio.connection
 import redis.connection
-from redis.exceptions import ReadOnlyError, ResponseError
+from redis.exceptions import NoPermissionError, ReadOnlyError, ResponseError
 
 ASKED_EVERY_S: Final = 1.0
 NEVER: Final = float("-inf")
@@ -48,7 +48,10 @@ class NotNow(ResponseError):
 
 
 def understood(error: Exception) -> Exception:
-    """The error, or `NotNow` in its place if its code is one of `NOT_NOW`."""
+    """The error, or what it is in truth: `NotNow` if its code is one of `NOT_NOW`, and `NoPermissionError` of a server
+    whose owner lets nobody have the command, as those of many clouds say of CONFIG."""
+    if isinstance(error, ResponseError) and str(error).startswith("unknown command"):
+        return NoPermissionError(*error.args)
     why = NOT_NOW.get(str(error).partition(" ")[0]) if isinstance(error, ResponseError) else None
     if why is None or isinstance(error, NotNow):
         return error
