@@ -1,7 +1,18 @@
-"""Signals to a process that has just begun."""
+"""A process that has just begun: signals to it, and how it ends if it cannot begin."""
 
 import os
 import signal
+import sys
+from typing import Final, NoReturn
+
+REFUSED: Final = 78
+"""Exit status of a process that will not begin, however often it is started as it was: EX_CONFIG of sysexits.h."""
+
+
+def refuse(why: str) -> NoReturn:
+    """End this process, with one line that says why, before it has begun anything."""
+    print(f"headrace: {why}", file=sys.stderr)
+    sys.exit(REFUSED)
 
 
 def end_at_once() -> None:

@@ -12,6 +12,9 @@ from typing import Any, Final
 
 import structlog
 
+from service.beginning import REFUSED
+from service.host.refusal import CannotServe
+
 FIRST_BACKOFF_S: Final = 0.1
 MAX_BACKOFF_S: Final = 5.0
 STABLE_S: Final = 30.0
@@ -58,14 +61,17 @@ class Child:
     def keep_alive(self) -> None:
         """Start it if it is not running and its backoff has passed. Called over and over; never blocks.
 
-        What `start` raises the first time is for the caller. Later the service is up, and what is in the way may pass,
-        as a machine without memory or processes, or a full disk: it is tried again, and the others go on.
+        What `start` raises the first time is for the caller, and so is `CannotServe` if the process then refuses to
+        begin: it would do so again. Later the service is up, and what is in the way may pass, as a machine without
+        memory or processes, or a full disk: it is tried again, and the others go on.
         """
         now = time.monotonic()
         if self.process is not None:
             status = self.process.poll()
             if status is None:
                 return
+            if status == REFUSED and not self.ends:
+                raise CannotServe(f"{self.name} cannot begin; {self.log_hint}")
             self._schedule(now, "ended", status=status)
         if now < self._restart_at:
             return

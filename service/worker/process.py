@@ -22,6 +22,7 @@ import structlog
 from gpu_engine.devices import bind
 from gpu_engine.footprint import Footprint
 from gpu_engine.select import device_bytes, device_label, missing_device, open_engine, why_not
+from service.beginning import refuse
 from service.collector import leave_alone_what_is_here
 from service.left_out import leave_out_pandas
 from service.open_files import TooFewFiles, take_files
@@ -290,15 +291,15 @@ def main() -> int:
         settings = read_settings()
         take_files()
     except (SettingsError, TooFewFiles) as error:
-        sys.exit(f"headrace: {error}")
+        refuse(str(error))
     logs.configure(name)
     warn_of_redis_address(settings)
     if gpu is not None:
         bind(gpu)  # before anything looks for a device
         if missing := missing_device():
-            sys.exit(f"headrace: worker {name} is for GPU {gpu}: {missing}")
+            refuse(f"worker {name} is for GPU {gpu}: {missing}")
     if lacking := why_not(settings.engine):
-        sys.exit(f"headrace: HEADRACE_ENGINE is {settings.engine}: {lacking}")
+        refuse(f"HEADRACE_ENGINE is {settings.engine}: {lacking}")
     leave_out_pandas()
     sys.setswitchinterval(SWITCH_S)
     pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own keeps what it once had: twice a graph, after its load

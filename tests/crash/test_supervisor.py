@@ -221,6 +221,27 @@ def test_a_redis_that_cannot_start_is_said_so(tmp_path: Path) -> None:
     assert str(tmp_path / "redis" / "redis.log") in said
 
 
+CUPY = """
+class runtime:
+    class CUDARuntimeError(Exception): ...
+    getDeviceCount = staticmethod(lambda: 1)
+    getDeviceProperties = staticmethod(lambda number: {"name": b"a device"})
+"""
+
+
+def test_a_worker_that_cannot_begin_is_not_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its line has why: here it looks behind the name of an engine, and the supervisor only for a device."""
+    package = tmp_path / "stub" / "cupy" / "cuda"
+    package.mkdir(parents=True)
+    (package.parent / "__init__.py").touch()
+    (package / "__init__.py").write_text(CUPY)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path / "stub"), *sys.path]))
+    monkeypatch.setenv("HEADRACE_ENGINE", "cuda:nope")
+    said = refused(tmp_path / "data", "--port", "0")
+    assert said.count("HEADRACE_ENGINE is cuda:nope: no preset 'nope'; there are default, ") == 1
+    assert "headrace: cpu-0 cannot begin; the log above says why" in said
+
+
 def test_several_api_processes_share_the_port_and_the_work(tmp_path: Path) -> None:
     """Each gets callers; one that is killed comes back, and whoever called it meanwhile waits for it."""
     with serving(tmp_path, environment={"HEADRACE_API_PROCESSES": "3"}) as service:

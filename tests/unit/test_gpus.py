@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from gpu_engine import devices
+from service.beginning import REFUSED
 from service.host import gpus
 from service.host.gpus import NO_GPU, NoSuchGpu, WorkerPlan, check_engine, choose, plan
 from service.host.supervisor import CannotServe
@@ -142,7 +143,7 @@ def test_a_worker_says_in_one_line_which_presets_there_are() -> None:
     environment = os.environ | {"HEADRACE_ENGINE": "cuda:nope"}
     command = [sys.executable, "-m", "service.worker", "--name", "w"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert (done.returncode, done.stderr.count("\n")) == (REFUSED, 1)
     assert "HEADRACE_ENGINE is cuda:nope: no preset 'nope'; there are default, " in done.stderr
 
 
@@ -161,6 +162,7 @@ def test_it_is_refused_in_one_line_before_anything_is_started(command: tuple[str
     done = subprocess.run(
         [sys.executable, "-m", *command], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
     )
-    assert (done.returncode, done.stdout, [*tmp_path.iterdir()]) == (1, "", [])
+    status = REFUSED if command[0] == "service.worker" else 1
+    assert (done.returncode, done.stdout, [*tmp_path.iterdir()]) == (status, "", [])
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("headrace: HEADRACE_ENGINE is cuda: ")

@@ -13,6 +13,7 @@ import pytest
 from redis.connection import parse_url
 from typer.testing import CliRunner
 
+from service.beginning import REFUSED
 from service.cli.main import app
 from service.connections.redis_address import FILES, OPTIONS, TLS_OPTIONS, heeded, passed_over
 from service.host.supervisor import environment_of
@@ -310,7 +311,7 @@ def test_processes_end_with_that_line(words: list[str], tmp_path: Path) -> None:
     environment = os.environ | MISSPELT | {"REDIS_URL": f"unix://{tmp_path}/none"}
     command = [sys.executable, "-m", *words]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
-    assert (done.returncode, done.stderr) == (1, f"headrace: {HINT}\n")
+    assert (done.returncode, done.stderr) == (REFUSED, f"headrace: {HINT}\n")
 
 
 BOTH = {"HEADRACE_REDIS_URL": "redis://a:secret@127.0.0.1:1/0", "REDIS_URL": "redis://b:hidden@127.0.0.1:2/0"}

@@ -8,7 +8,6 @@ that wait. With `HEADRACE_TLS_CERT` and `HEADRACE_TLS_KEY` it speaks TLS.
 import argparse
 import logging
 import socket
-import sys
 from functools import partial
 from typing import Final
 
@@ -19,6 +18,7 @@ from service.api.ending import GRACE_S, Ending
 from service.api.http.connections import MAX_CONNECTIONS, Connections, ServerConfig
 from service.api.http.protocol import BoundedProtocol
 from service.api.http.tls import Certificate, TlsProtocol
+from service.beginning import refuse
 from service.collector import leave_alone_what_is_here
 from service.left_out import leave_out_pandas
 from service.open_files import TooFewFiles, raise_limit, room_for_callers, take_files
@@ -59,7 +59,7 @@ def main() -> None:
         settings = read_settings()
         take_files()
     except (SettingsError, TooFewFiles) as error:
-        sys.exit(f"headrace: {error}")
+        refuse(str(error))
     leave_out_pandas()
     logs.configure("api")
     warn_of_redis_address(settings)
@@ -67,7 +67,7 @@ def main() -> None:
     try:
         server = Server(config(settings, host=options.host, port=options.port))
     except OSError as error:  # of TLS: a file that is not there, may not be read or is no certificate
-        sys.exit(f"headrace: HEADRACE_TLS_CERT or HEADRACE_TLS_KEY cannot be used: {error}")
+        refuse(f"HEADRACE_TLS_CERT or HEADRACE_TLS_KEY cannot be used: {error}")
     # A socket from a descriptor knows its family, so connections get TCP_NODELAY.
     with server.config.bind_socket() if options.fd is None else socket.socket(fileno=options.fd) as listener:
         server.run(sockets=descriptors(listener))
