@@ -18,8 +18,8 @@ from service.worker.running import drafts
 from service.worker.running.drafts import DraftWriter
 
 RESULTS_BYTES: Final = 256 << 20
-"""The limit of all blobs of results together, beside the latest one. Beyond it, the oldest results of the graph that has
-most are removed, even before they expire: so whoever asks for much of one graph loses no answers of another."""
+"""The limit of all blobs of results together, beside the latest one. Beyond it, the oldest results of the graph that
+has most are removed, even before they expire: so whoever asks for much of one graph loses no answers of another."""
 
 WRITING_BYTES: Final = 4 * RESULT_CHUNK_BYTES
 """The most memory that writing a result takes: a chunk as it grows, as it is sent, and as the connection has it."""
