@@ -72,7 +72,7 @@ def list_edges(
     if json:
         say_json({"graph": graph, "version": pages[0].version, **_columns(pages)})
     else:
-        say_table(_of_edges(_columns(pages)), empty="There are no edges.")
+        say_table(_of_edges(_columns(pages)), empty="there are no edges")
 
 
 def _pages(graph: "Graph") -> "Iterator[Capacities]":

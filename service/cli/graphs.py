@@ -1,12 +1,29 @@
 """`headrace load | list | info | delete | patch | export | copy | restore | snapshots | estimate`: whole graphs."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from shutil import copyfileobj
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
 from gpu_engine.text.counted import counted
-from service.cli.connection import DEFAULT_URL, MISWRITTEN, Json, Key, Name, Url, amount, by_name, connected, fail, name
+from service.cli.connection import (
+    DEFAULT_URL,
+    MISWRITTEN,
+    Json,
+    Key,
+    Name,
+    Url,
+    amount,
+    by_name,
+    connected,
+    fail,
+    name,
+    refuse_beside,
+)
 from service.cli.show import Columns, say_facts, say_json, say_table, size, text
 
 if TYPE_CHECKING:
@@ -25,8 +42,12 @@ def load(
     name: Name,
     file: Annotated[
         Path,
-        typer.Argument(exists=True, dir_okay=False, help=".npz .arrow .csv .json .max .min .mtx .npy .adj"),
+        typer.Argument(
+            dir_okay=False,
+            help=".npz .arrow .csv .json .max .min .mtx .npy .adj; - is standard input.",
+        ),
     ],
+    form: Annotated[str | None, typer.Option("--format", help="What standard input has, such as csv.")] = None,
     decimals: Annotated[int | None, typer.Option(min=0, max=9, help="Places that amounts are kept to.")] = None,
     rounding: Annotated[
         str | None, typer.Option(help="What has more places: error, nearest, down or up; needs --decimals.")
@@ -37,11 +58,28 @@ def load(
     url: Url = DEFAULT_URL,
 ) -> None:
     """Load a file as a graph, in place of one of that name."""
-    with connected(url, key) as client:
+    with _kept(file, form) as kept, connected(url, key) as client:
         loaded = client.put_graph(
-            name, file, decimals=decimals, rounding=rounding, cost_decimals=cost_decimals, progress=True
+            name, kept, decimals=decimals, rounding=rounding, cost_decimals=cost_decimals, progress=True
         )
         _say_graph(loaded.info, json)
+
+
+@contextmanager
+def _kept(file: Path, form: str | None) -> Iterator[Path]:
+    """The file, or one that has all of standard input, as a load may have to be sent again."""
+    if str(file) != "-":
+        refuse_beside("beside a file, whose suffix says what it has", format=form)
+        if not file.exists():  # typer takes - for a file that is to be there as well
+            fail(f"file '{file}' does not exist", MISWRITTEN)
+        yield file
+        return
+    if not form:
+        fail("say what standard input has: --format csv, say", MISWRITTEN)
+    with NamedTemporaryFile(prefix="stdin-", suffix=f".{form}") as kept:
+        copyfileobj(typer.get_binary_stream("stdin"), kept)
+        kept.flush()
+        yield Path(kept.name)
 
 
 @app.command("list")

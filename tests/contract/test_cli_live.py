@@ -48,8 +48,8 @@ class Shell:
         assert done.exit_code == expect, done.output
         return done.output
 
-    def json(self, *words: str) -> Any:
-        return json.loads(self(*words, "--json"), parse_float=Decimal)
+    def json(self, *words: str, typed: str = "") -> Any:
+        return json.loads(self(*words, "--json", typed=typed), parse_float=Decimal)
 
 
 @pytest.fixture
@@ -219,6 +219,15 @@ def test_names_that_are_digits(shell: Shell, tmp_path: Path) -> None:
     assert shell.json("solve", "levels", "--source", "-1", "--sink", "7")["value"] == 3
 
 
+def test_a_graph_is_loaded_from_a_pipe(shell: Shell, city: Path) -> None:
+    rows = "tail,head,capacity\n01067,s,3\ns,t,2.5\n"
+    assert shell.json("load", "piped", "-", "--format", "csv", typed=rows)["n_edges"] == 2
+    assert shell.json("solve", "piped", "--source", "01067", "--sink", "t")["value"] == Decimal("2.5")
+    assert "say what standard input has" in shell("load", "piped", "-", typed=rows, expect=MISWRITTEN)
+    assert "does nothing beside a file" in shell("load", "piped", str(city), "--format", "csv", expect=MISWRITTEN)
+    assert "the suffix must be one of" in shell("load", "piped", "-", "--format", "xls", typed=rows, expect=MISWRITTEN)
+
+
 def test_edges_are_listed_as_of_one_version(shell: Shell, city: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(edges, "PAGE", 3)
     shell("patch", "city", "s-b=close", "b-t=inf")
@@ -237,7 +246,7 @@ def test_edges_are_listed_as_of_one_version(shell: Shell, city: Path, monkeypatc
     assert rows[1] == {"edge": "s-b", "tail": "s", "head": "b", "capacity": 2.5, "closed": True, "undirected": False}
     assert "does nothing beside --lines" in shell("edges", "list", "city", "--lines", "--json", expect=MISWRITTEN)
     shell("edges", "delete", "city", *map(str, CITY["edge_ids"]))
-    assert shell("edges", "list", "city") == "There are no edges.\n"
+    assert shell("edges", "list", "city") == "there are no edges\n"
 
 
 def test_edges_between_names_with_a_comma_or_a_colon(shell: Shell, tmp_path: Path) -> None:
