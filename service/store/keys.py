@@ -75,6 +75,10 @@ class Keys:
         """Hash: worker -> `WorkerReport` as JSON, as of its last heartbeat."""
         return f"{self.prefix}workers"
 
+    def restores(self, name: str) -> str:
+        """Number that expires: how often this graph was read of late without having been asked for."""
+        return f"{self.prefix}restores:{name}"
+
     def metrics(self, worker: str) -> str:
         """String that expires: the worker's metrics in the Prometheus text format, as of its last heartbeat."""
         return f"{self.prefix}metrics:{worker}"

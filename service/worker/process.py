@@ -32,6 +32,7 @@ from service.store.connection import connect
 from service.store.handover import Handover
 from service.store.keys import Keys
 from service.store.placed import Settling
+from service.store.restores import Restores
 from service.telemetry import logs
 from service.telemetry.doubts import warn_of_redis_address
 from service.telemetry.tracing import NoTracing, Tracing, open_tracing
@@ -102,7 +103,8 @@ class Worker:
             lambda: self._consumer.tasks(),
         )
         handover = Handover(self._redis, keys, name)
-        self._intake = Intake(self.graphs, handover, self._defer, self._are_all_there, settings.threads)
+        restores = Restores(self._redis, keys)
+        self._intake = Intake(self.graphs, handover, restores, self._defer, self._are_all_there, settings.threads)
         self._consumer = self._new_consumer(keys)
         self._lease = Lease(self._redis, keys, name, settings.lease_s, settings.redis_location)
         taken, lives = self._intake.take_over, self._lease.show_life

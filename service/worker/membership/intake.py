@@ -15,6 +15,7 @@ import structlog
 from gpu_engine.errors import EngineError
 from service.errors import ServiceError
 from service.store.handover import Handover
+from service.store.restores import Restores
 from service.worker.graphs import Graphs
 from service.worker.membership.gradually import Gradually
 from service.worker.running.costs import RESTORE_S_PER_BYTE
@@ -26,6 +27,8 @@ AT_ONCE_S: Final = 0.0
 
 LONG_S: Final = float("inf")
 
+OVER_AND_OVER: Final = "it was read over and over of late, as its worker began: it is left until somebody asks for it"
+
 log = structlog.get_logger(__name__)
 
 
@@ -36,6 +39,7 @@ class Intake:
         self,
         graphs: Graphs,
         handover: Handover,
+        restores: Restores,
         defer: Callable[[str, Callable[[], None], float], None],
         on_all: Callable[[], None],
         threads: int,
@@ -44,6 +48,7 @@ class Intake:
         all graphs of the start are there. `threads` is how much long work the lanes do side by side."""
         self._graphs = graphs
         self._handover = handover
+        self._restores = restores
         self._defer = defer
         self._gradually = Gradually(defer, threads + SPARE)
         self._on_all = on_all
@@ -60,7 +65,7 @@ class Intake:
     def take_over(self, names: list[str]) -> None:
         """Restore the graphs of a worker that is away, where they displace no others."""
         for name, n_bytes in self._graphs.sizes(names).items():
-            restore = partial(self._restore, name, displaces=False)
+            restore = partial(self._restore_unasked, name, displaces=False)
             self._gradually.put(name, restore, RESTORE_S_PER_BYTE * n_bytes)
 
     def handed_over(self, name: str, reply: str) -> None:
@@ -91,8 +96,15 @@ class Intake:
         self._defer(name, partial(self._graphs.hand_back, name, home), AT_ONCE_S)
 
     def _restore_own(self, name: str) -> None:
-        self._restore(name)
+        self._restore_unasked(name)
         self._one_restored()
+
+    def _restore_unasked(self, name: str, *, displaces: bool = True) -> None:
+        with suppress(redis.RedisError):  # not counted, as Redis is away or full
+            if self._restores.is_one_too_many(name):
+                log.warning("not_restored", graph=name, error=OVER_AND_OVER)
+                return
+        self._restore(name, displaces=displaces)
 
     def _restore(self, name: str, *, displaces: bool = True) -> None:
         try:
