@@ -17,12 +17,12 @@ class TooFewFiles(Exception):
     """A machine that allows a process fewer files than it needs, in words for the person who started it."""
 
 
-def take_files() -> int:
-    """`raise_limit`, for a process that is about to serve. Raises `TooFewFiles`."""
+def take_files() -> None:
+    """Call `raise_limit` for a process that is about to serve. Raises `TooFewFiles` where the machine allows fewer than
+    `FEWEST`."""
     allowed = raise_limit()
     if allowed < FEWEST:
         raise TooFewFiles(f"a process may have {allowed} files open here, and {FEWEST} are needed: see ulimit -n")
-    return allowed
 
 
 def raise_limit() -> int:
