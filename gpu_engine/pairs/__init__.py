@@ -1,1 +1,2 @@
-"""Many terminal pairs on one network: their values, a cut tree, and the least cut of all."""
+"""Many terminal pairs on one network: the values of their maximum flows, a Gomory-Hu tree, and the global minimum
+cut."""

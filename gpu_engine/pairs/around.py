@@ -1,7 +1,7 @@
-"""Networks around the slots of a tree that grows: all beyond a link of a slot is drawn together to one vertex.
+"""Networks around the slots of a Gomory-Hu tree that grows: all vertices beyond a link of a slot are contracted to one.
 
-So a cut of a slot costs as much as what lies around it, where in a network that is long and narrow it would list a
-half of the network each time. What is drawn together is proven to be right (`gpu_engine.checks.contractions`).
+So a cut of a slot costs as much as the network around it. A network that is long and narrow would list half of its
+vertices for each cut otherwise. The contractions are proven to be right (`gpu_engine.checks.contractions`).
 
 Gomory, Hu, "Multi-terminal network flows", Journal of SIAM 9 (1961).
 """
@@ -19,7 +19,8 @@ from gpu_engine.pairs.values import Whole
 from gpu_engine.types import INFINITE, INFINITE_RESIDUAL, BoolArray, UnitArray, VertexArray
 
 MOST: Final = 2
-"""All networks around slots have at most so many times the arcs that there are, else none is made."""
+"""Networks around slots are made only if all of them together have at most so many times the arcs of the whole
+network."""
 
 
 class Edges(NamedTuple):
@@ -27,11 +28,12 @@ class Edges(NamedTuple):
 
     around: Around
     offsets: UnitArray
-    """int64[k + 1]: those of slot z are from ``offsets[z]`` up to ``offsets[z + 1]``."""
+    """int64[k + 1]: the edges around slot z are those from ``offsets[z]`` up to ``offsets[z + 1]``."""
 
 
 def edges_around(whole: Whole, forest: Forest) -> Edges | None:
-    """None if that would be too many. O(n + arcs + edges)."""
+    """The edges around all slots that hold several terminals; None if these are more than `MOST` allows. O(n + arcs +
+    edges)."""
     k, arcs = int(forest.counts[SLOTS]), len(whole.head)
     up, wanted = forest.up[:k], forest.members[:k] > 1
     depth = depths(up)
@@ -51,11 +53,12 @@ class Drawn(NamedTuple):
 
     network: Network
     end: VertexArray
-    """int32[vertices], rising: -1 - y for what lies beyond the link of slot y, or the vertex of the whole network."""
+    """int32[vertices], rising: what each vertex stands for. -1 - y is all that lies beyond the link of slot y; other
+    numbers are vertices of the whole network."""
 
 
 def drawn_around(whole: Whole, edges: Edges, slot: int) -> Drawn:
-    """Vertices that no edge leads to are left out. O(e log e)."""
+    """The network around a slot, without vertices of degree zero. O(e log e)."""
     own = slice(edges.offsets[slot], edges.offsets[slot + 1])
     tail, head = edges.around.tail[own], edges.around.head[own]
     end, place = np.unique(np.concatenate((tail, head)), return_inverse=True)
@@ -95,8 +98,8 @@ def walk(
     fills: bool,
     most: int,
 ) -> int:
-    """Go from end to end of each edge along the tree, and count it at each slot that is wanted, or write it there.
-    Returns the steps, which end at ``most``."""
+    """Walk along the tree from end to end of each edge, and count the edge at each slot that is wanted, or write it
+    there where ``fills``. Returns the number of steps, and stops after more than ``most``."""
     steps = 0
     for v in range(len(slot)):
         for a in range(whole.row_offsets[v], whole.row_offsets[v + 1]):
@@ -123,7 +126,7 @@ def walk(
 
 @njit(cache=True, nogil=True)
 def note(around: Around, place: UnitArray, fills: bool, slot: int, arc: int, tail: int, head: int) -> None:
-    """One edge at a slot."""
+    """Count one edge at a slot, or write it there."""
     if fills:
         i = place[slot]
         around.slot[i], around.arc[i], around.tail[i], around.head[i] = slot, arc, tail, head

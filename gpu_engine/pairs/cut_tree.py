@@ -49,17 +49,18 @@ from gpu_engine.pairs.solver import PairSolver, Seat, seat_nbytes, solver_nbytes
 from gpu_engine.types import INFINITE, UnitArray, VertexArray
 
 SMALL: Final = 512
-"""A network of no more vertices is cut to the end."""
+"""A network of at most so many vertices is divided to the end, and no networks around its parts are made."""
 
 SIZES: Final = 64
-"""After so many sizes (n + arcs) scanned in a network it goes on in networks around its parts."""
+"""Once a network has been scanned this many times (n + arcs each), the work goes on in networks around its parts."""
 
 WAITING_BYTES: Final = 100
-"""For each arc and vertex: the networks that wait, and the edges of those that are made; before there are any, the set
-that terminals join."""
+"""Bytes for each arc and vertex of the networks that wait and of the edges of those that are made; before there are
+any, of the set that terminals join."""
 
 PARENT: Final = -1
-"""What a vertex stands for that lies beyond the link of its slot with the parent; -2 - y: beyond that of slot y."""
+"""Stands for all that lies beyond the link of a slot with its parent; -2 - y stands for all beyond the link of slot
+y."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -69,7 +70,7 @@ class CutTree:
     tail: VertexArray
     head: VertexArray
     value: UnitArray
-    """Of the minimum cut of the two; `INFINITE` if there is none that is finite."""
+    """int64[k - 1]: the value of a minimum cut between tail and head; `INFINITE` if no cut is finite."""
     group: VertexArray
     """int32[n]: the terminal with which each vertex goes, a terminal with itself."""
 
@@ -81,7 +82,7 @@ class Piece:
     seat: Seat
     forest: Forest
     stands_for: VertexArray
-    """int32[n]: the vertex of the whole network, or what is said at `PARENT`."""
+    """int32[n]: the vertex of the whole network for which each stands, or a number below zero as `PARENT` says."""
     slot: int
     root: int
     scanned: int = 0
@@ -117,14 +118,14 @@ class TreeGrower:
         self._slot, k = np.zeros(n, np.int32), len(self.kept)
         self._up, self._value, self._count = np.full(k, NONE, np.int32), np.zeros(k, np.int64), 1
         self._piece: Piece | None = None
-        """The one at hand."""
+        """The piece that is divided now."""
         self._waiting: list[Callable[[], Piece]] | None = None
-        """What makes the others, whose working memory is not there yet."""
+        """Functions that make the other pieces, whose memory is not there yet."""
         self._proven: list[UnitArray] = []
 
     @property
     def network(self) -> Network:
-        """The one in which vertices are cut from one another."""
+        """The network in which vertices are cut from one another."""
         return self._rest.network
 
     @property
@@ -133,12 +134,12 @@ class TreeGrower:
         return np.flatnonzero(self._rest.is_node[self._rest.vertex]).astype(np.int32)
 
     def seat(self, room: Room = unlimited) -> Seat:
-        """Where they are cut. O(n + m)."""
+        """The memory in which one thread finds the cuts. O(n + m)."""
         return PairSolver.of(self.network, self.kept, room).seat()
 
     def grow(self, seat: Seat, control: Control) -> Iterator[int]:
-        """Cut until each lies alone; gives now and then how many are cut off. ``seat`` is that of `seat`. Raises
-        `Cancelled`; the next call goes on from there."""
+        """Divide until each terminal lies in a slot of its own; yields now and then how many are cut off. ``seat`` is
+        what `seat` has returned. Raises `Cancelled`; the next call goes on from there."""
         if self._waiting is None:
             self._piece, self._waiting = self._first(seat, control), []
         others = len(self._terminals) - len(self.kept)
@@ -150,7 +151,8 @@ class TreeGrower:
                 self._put_off(piece, is_done, self._waiting)
 
     def _first(self, seat: Seat, control: Control) -> Piece:
-        """All vertices in one slot, but for parts that no arc joins to the others, and those that hang alone."""
+        """The first piece: all vertices lie in one slot, except components without the root, and terminals that are
+        seen to be leaves."""
         whole, kept = seat.solver.whole, self.kept
         leads, mixed = leaving(whole), np.arange(len(kept), dtype=np.uint32) * np.uint32(2654435769)
         order = kept[np.lexsort((mixed, -leads[kept]))]
@@ -161,7 +163,8 @@ class TreeGrower:
         return made
 
     def _grown(self, piece: Piece, control: Control) -> bool:
-        """Whether all of its terminals lie alone, after some steps. Raises `Cancelled`."""
+        """Divide a piece for some steps; returns whether each of its terminals lies in a slot of its own. Raises
+        `Cancelled`."""
         made, solver = piece.forest, piece.seat.solver
         before, most = int(control.slots[Control.ARCS_SCANNED]), min(BLOCK_ARCS, SIZES * piece.size)
         outcome = grow_some(solver.whole, solver.small, piece.seat.desk, made, control.slots, most)
@@ -179,11 +182,11 @@ class TreeGrower:
         return bool(outcome == DONE)
 
     def _put_off(self, piece: Piece, is_done: bool, waiting: list[Callable[[], Piece]]) -> None:
-        """Enter a piece into the tree; networks around those of its slots that hold several terminals are to wait."""
+        """Enter a piece into the tree, and let networks around those of its slots that hold several terminals wait."""
         whole, made = piece.seat.solver.whole, piece.forest
         edges = None if is_done else edges_around(whole, made)
         if edges is None and not is_done:
-            piece.scanned = -piece.scanned  # no gain: as much again where it is
+            piece.scanned = -piece.scanned  # networks around slots gain nothing: the piece gets as many steps again
             return
         self._piece = None
         number = self._entered(piece)
@@ -224,7 +227,7 @@ class TreeGrower:
         return number
 
     def finish(self) -> CutTree:
-        """The tree, proven. O((n + m) log n). Raises `EngineError` if it is none."""
+        """The tree, after a proof. O((n + m) log n). Raises `EngineError` if it is no Gomory-Hu tree."""
         assert self._piece is None
         assert self._waiting == []
         network, rest, n = self._network, self._rest, self._network.n_vertices
@@ -252,7 +255,8 @@ class TreeGrower:
 
 
 def tree_nbytes(network: Network) -> int:
-    """About what a tree takes while it is made: the network, the one around a part of it, and some that wait."""
+    """About how many bytes a tree takes while it is made: the network, the one around a part of it, and some that
+    wait."""
     waiting = WAITING_BYTES * (network.n_arcs + network.n_vertices)
     waiting += ARC_BYTES * network.n_arcs + VERTEX_BYTES * network.n_vertices
     return 2 * (solver_nbytes(network) + seat_nbytes(network)) + waiting

@@ -27,15 +27,15 @@ from gpu_engine.types import MAX_TOTAL, BoolArray, UnitArray, VertexArray
 NONE: Final = -1
 
 BLOCK_ARCS: Final = 1 << 22
-"""After so many arcs scanned there is a look at the caller: some ten milliseconds."""
+"""The kernel returns to its caller after so many arcs scanned, which take some ten milliseconds."""
 
 DONE, CANCELLED, UNSOLVED, SEEN, UNLIMITED = range(5)
-"""How a block of steps ends: each terminal lies alone; cancelled; a pair took too long; it is time to look up; a pair
-has no finite cut."""
+"""How a block of steps ends: each terminal lies in a slot of its own; the question was cancelled; a pair took too long;
+`BLOCK_ARCS` are scanned; a pair has no finite cut."""
 
 
 class Forest(NamedTuple):
-    """The tree. Slot 0 holds all vertices at first; each step makes a new slot."""
+    """The tree. Slot 0 holds all vertices at first; each step divides a slot and so makes a new one."""
 
     slot: VertexArray
     """int32[n]: in which slot a vertex lies."""
@@ -46,7 +46,7 @@ class Forest(NamedTuple):
     above: VertexArray
     """int32[k]: such a vertex on the other side of that link; the root for the slot of the root."""
     value: UnitArray
-    """int64[k]: of the cut of the link."""
+    """int64[k]: the value of the cut of the link between a slot and the one it hangs on."""
     made: VertexArray
     """int32[k]: the row of `pairs` that the cut of the link was found for."""
     members: VertexArray
@@ -54,25 +54,27 @@ class Forest(NamedTuple):
     order: VertexArray
     """int32[k]: the terminals, the last ones first to be cut off."""
     is_member: BoolArray
-    """bool[n]: terminals."""
+    """bool[n]: which vertices are terminals."""
     pairs: UnitArray
-    """int64[k, 3]: row i: the two vertices that made slot i, and what flows between them, proven."""
+    """int64[k, 3]: row i has the two terminals whose cut made slot i, and the proven value of their maximum flow."""
     inside: BoolArray
-    """bool[n], false between two steps."""
+    """bool[n]: a scratch column, false between two steps."""
     mark: NDArray[np.int32]
     """int32[vertices of the reduced network]: the number of the last search that found a vertex."""
     queue: VertexArray
     back: VertexArray
-    """int32[vertices of the reduced network]: which vertex of the whole network it is."""
+    """int32[vertices of the reduced network]: the vertex of the whole network for which each stands."""
     counts: UnitArray
-    """int64[5]: slots, terminals of `order` that are left, the number of the last search, the pair that is cut."""
+    """int64[5]: how many slots there are, how many terminals of `order` are left, the number of the last search, and
+    the two terminals that are cut from each other."""
 
 
 SLOTS, LEFT, SEARCHES, SOURCE, SINK = range(5)
 
 
 def forest(solver: PairSolver, terminals: VertexArray, root: int) -> Forest:
-    """Of ``terminals`` that lie in the reduced network, all in the slot of the ``root``. O(n log n + arcs)."""
+    """The tree of ``terminals`` that lie in the reduced network, all of them in the slot of the ``root``. O(n log n +
+    arcs)."""
     small, n = solver.small, len(solver.whole.row_offsets) - 1
     k, n_small = len(terminals), len(small.row_offsets) - 1
     is_member, back = np.zeros(n, np.bool_), np.full(n_small, NONE, np.int32)
@@ -101,8 +103,8 @@ def forest(solver: PairSolver, terminals: VertexArray, root: int) -> Forest:
 
 
 def in_order(small: Reduced, terminals: VertexArray) -> VertexArray:
-    """The terminals, the one that least leads to last; equal ones are mixed, so that cuts between them leave parts of
-    like sizes."""
+    """The terminals in the order in which they are taken, from the last one on: the one to which arcs of the least
+    capacity lead is last. Equal ones are mixed, so that cuts between them leave parts of like sizes."""
     widths = np.concatenate([[0], np.cumsum(np.minimum(small.capacity, MAX_TOTAL), dtype=np.float64)])
     degree = np.diff(widths[small.row_offsets])[small.number[terminals]]
     mixed = np.arange(len(terminals), dtype=np.uint32) * np.uint32(2654435769)
@@ -111,7 +113,7 @@ def in_order(small: Reduced, terminals: VertexArray) -> VertexArray:
 
 @njit(cache=True, nogil=True)
 def part(whole: Whole, desk: Desk, forest: Forest, root: int) -> None:
-    """Put what no arc joins to the root into slots of its own, part by part. O(n + arcs)."""
+    """Put vertices of other components than that of the root into slots of their own. O(n + arcs)."""
     seen = np.zeros(len(forest.slot), np.bool_)
     for i in range(-1, len(forest.order)):
         v = root if i < 0 else int(forest.order[i])
@@ -126,7 +128,7 @@ def part(whole: Whole, desk: Desk, forest: Forest, root: int) -> None:
 
 @njit(cache=True, nogil=True)
 def grow_some(whole: Whole, small: Reduced, desk: Desk, forest: Forest, slots: NDArray[np.int64], most: int) -> int:
-    """Cut until something is to be said, which is told: after ``most`` arcs scanned, about, `SEEN`."""
+    """Divide slots until one of the outcomes above, which is returned: `SEEN` after about ``most`` arcs scanned."""
     counts, begun = forest.counts, slots[ARCS_SCANNED]
     while counts[LEFT] > 0:
         counts[SOURCE] = forest.order[counts[LEFT] - 1]
@@ -190,7 +192,7 @@ def split(forest: Forest, source: int, sink: int, value: int, side: VertexArray,
             up[slot[v]] = new
     forest.members[new] = moved
     forest.members[here] -= moved
-    if inside[above[here]]:  # what the slot hung on lies with the new one
+    if inside[above[here]]:  # the parent of the slot lies on the side of the new one
         up[new], above[new] = up[here], above[here]
         forest.value[new], forest.made[new] = forest.value[here], forest.made[here]
         below[new] = below[here] if inside[below[here]] else apart

@@ -33,19 +33,19 @@ from gpu_engine.text.counted import counted
 from gpu_engine.types import INFINITE_RESIDUAL, MAX_TOTAL, BoolArray, UnitArray
 
 STEPS: Final = 256
-"""Vertices that join between two looks at the caller."""
+"""The kernel returns to its caller after so many vertices have joined."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GlobalCut:
-    """A cut of the least value, proven."""
+    """A global minimum cut, proven. ``source_side`` is bool[n]."""
 
     value: int
     source_side: BoolArray
 
 
 def global_cut_nbytes(n_vertices: int, n_arcs: int) -> int:
-    """At most what `global_cut` takes."""
+    """Bytes that `global_cut` takes at most."""
     return 46 * n_arcs + 68 * n_vertices + 4096
 
 
@@ -55,8 +55,9 @@ def global_cut(
     tell: Callable[[int, int], None] = lambda done, of: None,
     room: Room = unlimited,
 ) -> GlobalCut:
-    """``tell`` hears how many vertices have joined, and of how many in all. Raises `InvalidTerminals` for a network of
-    fewer than two vertices, `Unbounded` if no cut is finite, and `Cancelled`. In practice nearly linear."""
+    """A global minimum cut of a network. ``tell`` is called with the number of vertices that have joined, and of all.
+    Raises `InvalidTerminals` for a network of fewer than two vertices, `Unbounded` if no cut is finite, and
+    `Cancelled`. In practice nearly linear."""
     n = network.n_vertices
     if n < 2:
         raise InvalidTerminals(f"a network of {counted(n, 'vertex', 'vertices')} has no cut")
@@ -86,7 +87,7 @@ def global_cut(
 
 
 def begin(whole: Whole, best: int) -> Joining:
-    """The set of the first vertex alone, when the best cut known has this value."""
+    """The set that holds the first vertex alone, where the best cut known has this value."""
     joining = nothing_joined(whole)
     joining.counts[BEST] = best
     join(whole, joining, 0)

@@ -24,21 +24,23 @@ from gpu_engine.pairs.values import Whole
 from gpu_engine.types import UnitArray, VertexArray
 
 NEAR: Final = 8
-"""A search may scan so many times as much as there is for each vertex of the set."""
+"""A search may scan so many times the size of the network (n + arcs) divided by the number of vertices in the set, and
+`FEW_ARCS` more."""
 
 FEW_ARCS: Final = 64
-"""And so many arcs beside."""
+"""Every search may scan so many arcs beside its share of the network (`NEAR`)."""
 
 IN_VAIN: Final = 8
-"""After so many sizes (n + arcs) of searches in vain no other is tried."""
+"""No more searches are made once those without success have scanned this many times (n + arcs)."""
 
 
 @njit(cache=True, nogil=True)
 def hang(
     whole: Whole, joining: Joining, forest: Forest, order: VertexArray, leads: UnitArray, slots: NDArray[np.int64]
 ) -> None:
-    """Cut off what can hang on the first terminal of ``order``, to which most leads. ``leads`` int64[n]: what leads to
-    each vertex; ``joining``: nothing has joined yet. Ends early if cancelled."""
+    """Split off the terminals that can be leaves at the first terminal of ``order``, the one to which arcs of the
+    largest capacity lead. ``leads`` is int64[n], the capacity of the arcs that lead to each vertex. ``joining`` is
+    empty. Ends early if cancelled."""
     size, root = len(whole.row_offsets) + len(whole.head), order[0]
     alone, in_vain, count = np.empty(1, np.int32), 0, 1
     joining.joined[root] = True

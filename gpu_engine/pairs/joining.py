@@ -24,16 +24,17 @@ class Joining(NamedTuple):
     """int64[n]: what arcs from each vertex outside carry to others outside; `INFINITE_RESIDUAL` where any of its arcs
     has no limit."""
     listed: BoolArray
-    """Vertices that stand in ``edge``."""
+    """bool[n]: the vertices that are in ``edge``."""
     edge: VertexArray
-    """Vertices beside the set, in the order found."""
+    """int32[n]: the neighbours of the set, in the order found."""
     ready: VertexArray
-    """int32[2 n]: those of them that are bound as tightly as the best cut is large, or as they are to all others
-    outside; some twice."""
+    """int32[2 n]: those neighbours to which arcs from the set carry as much as the best cut, or as much as their own
+    arcs carry to others outside; some are listed twice."""
     counts: UnitArray
-    """int64[6]: joined, end and next of ``edge``, end of ``ready``, epoch, the best cut."""
+    """int64[6]: how many vertices have joined, the end of ``edge`` and its next place, the end of ``ready``, the number
+    of the last search, and the value of the best cut."""
     best_side: BoolArray
-    """The side of the best cut that does not hold the first vertex, if this pass found it."""
+    """bool[n]: the side of the best cut that does not hold the first vertex, if this pass found that cut."""
     residual: UnitArray
     mark: NDArray[np.int32]
     found_by: ArcArray
@@ -45,12 +46,12 @@ class Joining(NamedTuple):
 
 JOINED, END, NEXT, READY, EPOCH, BEST = range(6)
 BROKEN: Final = -2
-"""A proof has failed."""
+"""Returned where a proof has failed."""
 
 
 @njit(cache=True, nogil=True)
 def join(whole: Whole, joining: Joining, v: int) -> None:
-    """Put v into the set; its neighbours are bound more tightly."""
+    """Put v into the set, and count its arcs to its neighbours outside."""
     joining.joined[v] = True
     counts, bound, rest = joining.counts, joining.bound, joining.rest
     counts[JOINED] += 1
@@ -73,13 +74,13 @@ def join(whole: Whole, joining: Joining, v: int) -> None:
 
 @njit(cache=True, nogil=True)
 def join_some(whole: Whole, joining: Joining, steps: int, slots: NDArray[np.int64]) -> int:
-    """Let up to so many vertices join; returns how many have in all, or `BROKEN`."""
+    """Let at most so many vertices join. Returns how many have joined in all, or `BROKEN`."""
     counts, n = joining.counts, len(whole.row_offsets) - 1
     for _ in range(steps):
         if counts[JOINED] == n or slots[CANCEL] != 0:
             break
         v = next_to_join(joining)
-        if v < 0:  # nothing leads on
+        if v < 0:  # no arc leads out of the set
             counts[BEST] = 0
             joining.best_side[:] = ~joining.joined
             counts[JOINED] = n
@@ -120,7 +121,7 @@ def join_some(whole: Whole, joining: Joining, steps: int, slots: NDArray[np.int6
 
 @njit(cache=True, nogil=True)
 def next_to_join(joining: Joining) -> int:
-    """One that is bound tightly, else one beside the set, or -1."""
+    """The next vertex to join: one that is listed in ``ready``, else a neighbour of the set, else -1."""
     counts = joining.counts
     while counts[READY] > 0:
         counts[READY] -= 1

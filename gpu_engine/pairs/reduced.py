@@ -16,32 +16,30 @@ from numpy.typing import NDArray
 from gpu_engine.types import ArcArray, BoolArray, UnitArray, VertexArray
 
 WORTH_IT = 4
-"""A network is made smaller if one vertex in so many, or more, can go."""
+"""A network is reduced only if at least one in so many of its vertices can be removed."""
 
 
 class Reduced(NamedTuple):
-    """A bidirectional CSR, whose arcs may be parallel, and where each arc lies in the whole network."""
+    """A bidirectional CSR, whose arcs may be parallel, and the chain of the whole network for which each arc stands."""
 
     row_offsets: ArcArray
     head: VertexArray
     reverse_arc: ArcArray
     capacity: UnitArray
-    """int64[arcs]: of the narrowest arc of the chain."""
+    """int64[arcs]: the least capacity of an arc of the chain."""
     offsets: ArcArray
     """int32[arcs + 1]: the chain of arc a is ``chain[offsets[a]:offsets[a + 1]]``."""
     chain: ArcArray
     """Arcs of the whole network, from the tail of the chain to its head."""
     number: VertexArray
-    """int32[n]: the vertex of each vertex of the whole network, -1 if it is gone."""
+    """int32[n]: the number that each vertex of the whole network has here, -1 if it was removed."""
 
 
 def reduced(
     row_offsets: ArcArray, head: VertexArray, reverse_arc: ArcArray, capacity: UnitArray, kept: VertexArray
 ) -> Reduced:
-    """The network without what does not matter to flows between the vertices ``kept``; O(n + arcs).
-
-    The whole network if little could go. ``capacity`` int64[arcs].
-    """
+    """The network without all that does not matter to flows between the vertices ``kept``, or the whole network if too
+    little can be removed (`WORTH_IT`). ``capacity`` is int64[arcs]. O(n + arcs)."""
     n, arcs = len(row_offsets) - 1, len(head)
     terminal = np.zeros(n, np.bool_)
     terminal[kept] = True
@@ -57,7 +55,8 @@ def reduced(
 
 @njit(cache=True, nogil=True)
 def peel(row_offsets: ArcArray, head: VertexArray, terminal: BoolArray) -> NDArray[np.int32]:
-    """int32[n]: how many neighbours each vertex has when dead ends without terminals are gone, -1 if it is gone."""
+    """int32[n]: how many neighbours each vertex has after dead ends without terminals were removed, -1 for those that
+    were."""
     n = len(terminal)
     degree = np.empty(n, np.int32)
     stack = np.empty(n, np.int32)

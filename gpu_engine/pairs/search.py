@@ -19,7 +19,7 @@ from gpu_engine.cpu.smallcut import GAVE_UP, MET, augment, meet
 from gpu_engine.types import MAX_TOTAL, UnitArray
 
 UNLIMITED: Final = 4
-"""Beside the outcomes of `gpu_engine.cpu.smallcut`: no cut of the pair is finite."""
+"""An outcome beside those of `gpu_engine.cpu.smallcut`: no cut of the pair is finite."""
 
 MORE: Final = MAX_TOTAL + 1
 
@@ -31,11 +31,11 @@ class Found(NamedTuple):
     """`smallcut.SOURCE_CUT`, `smallcut.SINK_CUT`, `GAVE_UP` or `UNLIMITED`."""
     value: int
     noted: int
-    """How many arcs stand in the log; more than it holds if that was too short."""
+    """How many arcs are noted in the log; more than it has places for if it was too short."""
     epoch: int
-    """The last number that marks have."""
+    """The number of the last phase, with which vertices are marked."""
     work: int
-    """Arcs scanned, about."""
+    """About how many arcs were scanned."""
 
 
 @njit(nogil=True, cache=True)

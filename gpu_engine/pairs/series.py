@@ -28,24 +28,25 @@ from gpu_engine.types import BoolArray, UnitArray, VertexArray
 NONE: Final = -1
 
 FEW: Final = 2
-"""A vertex with more neighbours stays."""
+"""A vertex with more neighbours than this is not taken out."""
 
 MASK: Final = (1 << 62) - 1
 
 ARC_BYTES: Final = 40
 VERTEX_BYTES: Final = 150
-"""At most what taking vertices out takes."""
+"""Bytes for each arc, and for each vertex, that taking vertices out takes at most."""
 
 
 class Rest(NamedTuple):
-    """What is left of a network."""
+    """What is left of a network after vertices were taken out of it, and the steps that took them out."""
 
     steps: Steps
     is_node: BoolArray
-    """bool[n]: vertices that the tree has, which those are made that one of them is put in beside."""
+    """bool[n]: the vertices of the tree. Besides those that were asked for, these are neighbours beside which one of
+    them is put in."""
     network: Network
     vertex: VertexArray
-    """int32[vertices]: which of the whole network each one is."""
+    """int32[vertices]: the vertex of the whole network that each one is."""
 
 
 def taken_out(network: Network, stands_for: VertexArray, is_node: BoolArray) -> Rest:
@@ -102,7 +103,7 @@ def without_others(
     stays a minimum cut. Returns the links, int32[n], and for which node each stands, int32[n]; the values are put into
     ``value``, and ``up`` is overwritten. O(n log n)."""
     v, above, units = root, NONE, np.int64(0)
-    while v >= 0:  # the way to what was the root is turned round
+    while v >= 0:  # the links on the path to the old root change direction
         following, amount = up[v], value[v]
         up[v], value[v] = above, units
         v, above, units = int(following), int(v), np.int64(amount)
@@ -126,7 +127,7 @@ def without_others(
 
 @njit(cache=True, nogil=True)
 def _fewest(whole: Whole) -> int:
-    """With how few others a vertex is linked that is linked with any."""
+    """The least number of neighbours that a vertex with any neighbours has."""
     fewest = len(whole.row_offsets)
     for v in range(len(whole.row_offsets) - 1):
         links = 0
@@ -153,7 +154,7 @@ class Links(NamedTuple):
     degree: VertexArray
     """int32[n]"""
     made: UnitArray
-    """int64[1]: how many."""
+    """int64[1]: how many links were made."""
 
 
 @njit(cache=True, nogil=True)
@@ -179,7 +180,8 @@ def _shrunk(
     gone, k = np.zeros(n, np.bool_), 0
     vertex, near, far = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
     near_units, far_units = np.empty(n, np.int64), np.empty(n, np.int64)
-    waiting, count = np.empty((2, 3 * n), np.int32), np.zeros(2, np.int64)  # to be looked at, nodes in the second row
+    # Vertices that are to be looked at; those of the tree are in the second row.
+    waiting, count = np.empty((2, 3 * n), np.int32), np.zeros(2, np.int64)
     for v in range(n):
         _wait(waiting, count, v, is_node[v])
     while count.sum() > 0:
@@ -218,7 +220,7 @@ def _shrunk(
 
 @njit(cache=True, nogil=True)
 def _linked(whole: Whole, stands_for: VertexArray) -> Links:
-    """Links with capacity of the vertices that stand for others."""
+    """The links that have capacity, between vertices that stand for others."""
     n, most, size = len(stands_for), len(whole.head) // 2 + len(stands_for), 4
     while size < 2 * most:
         size *= 2
@@ -240,7 +242,7 @@ def _linked(whole: Whole, stands_for: VertexArray) -> Links:
 
 @njit(cache=True, nogil=True)
 def _link(links: Links, a: int, b: int, units: int) -> None:
-    """Link two vertices by so many units more."""
+    """Add ``units`` to the link between two vertices, which is made if there is none."""
     low, high = min(a, b), max(a, b)
     last = len(links.place) - 1
     i = (low * 2654435769 + high * 40503) & MASK

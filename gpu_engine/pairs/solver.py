@@ -1,4 +1,4 @@
-"""Many terminal pairs on one network as it is now, by as many threads as ask."""
+"""Many terminal pairs on one network as it is now, solved by as many threads as ask."""
 
 from dataclasses import dataclass
 from typing import Protocol, Self
@@ -28,7 +28,7 @@ from gpu_engine.types import INFINITE, UnitArray, VertexArray
 
 
 class Values(Protocol):
-    """Where pairs are solved for their values alone; one thread at a time."""
+    """Solves pairs for their values alone. One thread at a time may use it."""
 
     def values(self, sources: VertexArray, sinks: VertexArray, control: Control) -> UnitArray:
         """int64[k]: the value of each pair, proven, `INFINITE` if no cut of it is finite.
@@ -52,7 +52,7 @@ class PairSolver:
 
     @classmethod
     def of(cls, network: Network, kept: VertexArray, room: Room = unlimited) -> Self:
-        """For pairs of the vertices ``kept``. O(n + m)."""
+        """A solver for pairs of the vertices ``kept``, int32[k]. O(n + m)."""
         wrong = kept[(kept < 0) | (kept >= network.n_vertices)]
         if len(wrong):
             raise UnknownVertex(f"{len(wrong)} unknown vertices", vertices=wrong.tolist())
@@ -62,20 +62,20 @@ class PairSolver:
 
     @property
     def is_proven(self) -> bool:
-        """Whether what is proven in the reduced network holds in the whole one. O(n + m)."""
+        """Whether proofs in the reduced network hold in the whole one. O(n + m)."""
         small = self.small
         chains = Chains(small.offsets, small.chain, small.number)
         return is_reduction(Rows(*self.whole), Rows(*small[:4]), chains)
 
     def seat(self) -> "Seat":
-        """A place for one thread. Takes `desk_nbytes`."""
+        """The memory in which one thread solves pairs. Takes `desk_nbytes`."""
         self._room(Footprint(desk_nbytes(self.network.n_vertices, self.network.n_arcs)))
         return Seat(self, desk(self.whole, self.small), self._room)
 
 
 @dataclass(eq=False, slots=True)
 class Seat:
-    """One thread's memory, and the pairs that are solved there one after the other."""
+    """The memory of one thread, which solves pairs there one after the other."""
 
     solver: PairSolver
     desk: Desk
@@ -102,7 +102,7 @@ class Seat:
 
     @property
     def engine(self) -> CpuEngine:
-        """Solves on the same network from zero, for whatever else is to be known of a pair."""
+        """An engine that solves on the same network from zero, for all that is asked of a pair beside its value."""
         if self._engine is None:
             self._engine = CpuEngine(self.solver.network, self._room)
         return self._engine
@@ -131,12 +131,12 @@ def _refuse_unproven(certificate: Certificate, value: int) -> None:
 
 
 def solver_nbytes(network: Network) -> int:
-    """At most what a `PairSolver` takes."""
+    """Bytes that a `PairSolver` takes at most."""
     return reduced_nbytes(network.n_vertices, network.n_arcs)
 
 
 def seat_nbytes(network: Network) -> int:
-    """At most what a thread takes, an engine for long solves included."""
+    """Bytes that a thread takes at most, an engine for long solves included."""
     needs = on_cpu(network.counts)
     engine = needs.state.host + needs.scratch.host + needs.cut.host + 8 * network.n_arcs
     return desk_nbytes(network.n_vertices, network.n_arcs) + engine

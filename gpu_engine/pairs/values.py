@@ -1,4 +1,4 @@
-"""Values of many terminal pairs, one after the other in one kernel call, each proven before it is told."""
+"""Values of many terminal pairs, one after the other in one kernel call, each proven before it is returned."""
 
 from typing import Final, NamedTuple
 
@@ -15,9 +15,9 @@ from gpu_engine.pairs.search import UNLIMITED, search_pair, take_back
 from gpu_engine.types import ArcArray, UnitArray, VertexArray
 
 OPEN: Final = -1
-"""Not solved here: the search was given up, or the proof failed."""
+"""In place of a value: the search was given up, or the proof failed."""
 NO_LIMIT: Final = -2
-"""No cut of the pair is finite."""
+"""In place of a value: no cut of the pair is finite."""
 
 MOST: Final = 16.0
 """The first search may scan this many sizes of the network (n + arcs). The limit is halved after a search that has
@@ -39,10 +39,10 @@ class Whole(NamedTuple):
 
 
 class Desk(NamedTuple):
-    """The memory of one thread; what comes out of one pair leaves it as it was."""
+    """The memory of one thread. After each pair it is as it was before."""
 
     flow: Pseudoflow
-    """Of the reduced network, at zero flow."""
+    """A flow on the reduced network, zero between two pairs."""
     reach: Reach
     log: Index
     bounds: NDArray[np.float64]
@@ -52,7 +52,7 @@ class Desk(NamedTuple):
     units: UnitArray
     side: VertexArray
     mark: NDArray[np.int32]
-    """int32[n]"""
+    """int32[n]: the number of the last search that found each vertex."""
     ledger: Ledger
     memory: NDArray[np.float64]
     """float64[3]: the last numbers of marks, in the reduced network and in the whole, and how many sizes a search may
@@ -60,7 +60,7 @@ class Desk(NamedTuple):
 
 
 def desk(whole: Whole, small: Reduced) -> Desk:
-    """Memory for one thread: at most 37 bytes an arc and 80 a vertex."""
+    """The memory for one thread: at most 37 bytes for each arc and 80 for each vertex."""
     n, arcs = len(whole.row_offsets) - 1, len(whole.head)
     n_small, arcs_small = len(small.row_offsets) - 1, len(small.head)
     flow = Pseudoflow(
@@ -96,12 +96,12 @@ def desk(whole: Whole, small: Reduced) -> Desk:
 
 
 def desk_nbytes(n_vertices: int, n_arcs: int) -> int:
-    """At most what `desk` takes."""
+    """Bytes that `desk` takes at most."""
     return 37 * n_arcs + 80 * n_vertices + 4096
 
 
 def reduced_nbytes(n_vertices: int, n_arcs: int) -> int:
-    """At most what the reduced network takes while it is made, the arcs' capacities included."""
+    """Bytes that the reduced network takes at most while it is made, the capacities of the arcs included."""
     return 52 * n_arcs + 24 * n_vertices + 4096
 
 
@@ -128,7 +128,8 @@ def solve_pairs(
 def solve_pair(
     whole: Whole, small: Reduced, desk: Desk, source: int, sink: int, slots: NDArray[np.int64]
 ) -> tuple[int, int, bool]:
-    """The value, and one side of a minimum cut: how many vertices stand in `Desk.side`, and whether the sink is one."""
+    """The value, and one side of a minimum cut: how many vertices are listed in `Desk.side`, and whether the sink is
+    one of them."""
     flow, memory = desk.flow, desk.memory
     size = float(len(flow.role) + len(flow.head))
     if memory[0] > LAST_EPOCH:
@@ -163,7 +164,8 @@ def solve_pair(
 
 @njit(cache=True, nogil=True)
 def write_out(small: Reduced, desk: Desk, noted: int) -> int:
-    """List what flows on the arcs of the whole network, and take the flow back; returns how many arcs carry some."""
+    """List the flow on the arcs of the whole network, and set the flow back to zero. Returns how many arcs carry
+    flow."""
     residual, count = desk.flow.residual, 0
     for i in range(noted):
         a = desk.log[i]
