@@ -34,7 +34,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What is known at one factor: the value, and a line that has it there and is below it nowhere."""
+    """A factor at which the value is known, and a line that has the value there and lies below it nowhere."""
 
     factor: Fraction
     value: Fraction
@@ -50,11 +50,11 @@ class Curve:
     complete: bool
     """False if the last segment ends before the end of the range that was asked for."""
     probes: int
-    """How many factors were solved."""
+    """At how many factors the network was solved."""
 
 
 Probe = Callable[[Fraction], Point]
-"""Solves at one factor."""
+"""Solves the network at one factor, and tells the value with its line there."""
 Told = Callable[[int, float], None]
 """Is called with the number of segments so far and the share of the range that they cover."""
 

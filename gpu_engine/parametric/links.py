@@ -1,5 +1,5 @@
-"""A network whose capacities are lines in a factor, between one source and one sink, and how vertices are drawn
-together in it.
+"""A network whose capacities are lines in a factor, between one source and one sink, and how its vertices are
+contracted.
 
 A vertex that supplies has a link from the source, with its cap, and one that demands a link to the sink.
 """
@@ -34,48 +34,49 @@ class Links(NamedTuple):
     constant: UnitArray
     """int64[arcs]: what an arc carries at factor 0; `INFINITE_RESIDUAL` or more where it has no limit."""
     rate: UnitArray
-    """int64[arcs]: by how much that rises with the factor."""
+    """int64[arcs]: by how much the capacity rises with the factor."""
 
     @property
     def n_vertices(self) -> int:
         return len(self.row_offsets) - 1
 
     def capacity(self, p: int, q: int) -> UnitArray:
-        """int64[arcs]: at the factor ``p / q``, multiplied by q; `INFINITE` without limit. The caller knows that there
-        is room for it."""
+        """int64[arcs]: the capacities at the factor ``p / q``, multiplied by q; `INFINITE` for arcs without a limit.
+        The caller makes sure that the products do not overflow."""
         return np.where(self.constant >= INFINITE_RESIDUAL, INFINITE, self.constant * q + self.rate * p)
 
     def total(self, p: int, q: int) -> int:
-        """The sum of all limits, exactly."""
+        """The sum of all capacities that have a limit at the factor ``p / q``, multiplied by q, exactly."""
         limited = self.constant < INFINITE_RESIDUAL
         return int(self.constant[limited].sum()) * q + int(self.rate[limited].sum()) * p
 
     def line(self, side: BoolArray) -> Line:
-        """What the cut costs that has ``side`` bool[n] at the source."""
+        """The capacity, as a line, of the cut whose source side is ``side``, bool[n]."""
         return Line(*map(int, crossing_arcs(self.row_offsets, self.head, self.constant, self.rate, side)))
 
     def network(self, capacity: UnitArray) -> Network:
-        """The arcs as edges with capacities int64[arcs], one by one."""
+        """A network whose directed edges are these arcs, in their order, with capacities int64[arcs]."""
         each = np.arange(len(self.head), dtype=np.int32)
         edges = EdgeList(self.n_vertices, self.head[self.reverse_arc], self.head, capacity)
         return Network(edges, lambda *_: (self.row_offsets, self.head, self.reverse_arc, each))
 
 
 class Whole(NamedTuple):
-    """A network with its terminals as links."""
+    """A network whose terminals are links from a source and to a sink."""
 
     links: Links
-    """Vertices that are as good as sources, or as sinks, are one."""
+    """The links after contraction: vertices that a path without a limit joins to the source, or to the sink, are one
+    with it."""
     apart: Links
-    """Before they were drawn together: vertex v is ``v + TERMINALS``."""
+    """The links before contraction: vertex v is ``v + TERMINALS``."""
     own: ArcArray
-    """int32[arcs of ``apart``]: which arc of the network each one is, -1 for caps of sources and sinks."""
+    """int32[arcs of ``apart``]: the arc of the network that each one is, -1 for caps of sources and sinks."""
     label: VertexArray
     into: ArcArray
-    """What vertices and arcs of ``apart`` are in ``links``, as `drawn_together` says it."""
+    """Which vertices and arcs of ``links`` those of ``apart`` are, as `drawn_together` returns it."""
 
     def flow(self, flow: UnitArray, p: int, q: int) -> UnitArray:
-        """int64[arcs]: a flow at the factor ``p / q`` by the arcs of the network, multiplied by q. Vertices with caps
+        """int64[arcs]: a flow at the factor ``p / q`` on the arcs of the network, multiplied by q. Vertices with caps
         supply and demand all of these: what does not flow on stays there, or is lacking."""
         apart, found = self.apart, np.zeros(len(self.own), np.int64)
         found[self.own >= 0] = flow[self.own[self.own >= 0]]
@@ -86,7 +87,8 @@ class Whole(NamedTuple):
 
 
 def whole_of(network: Network, terminals: Terminals, rows: EdgeArray, *, supply: bool, demand: bool) -> Whole:
-    """``rows`` are scaled and have a limit, or all ``supply``, or all ``demand``. O(n + m)."""
+    """The links of a network in which the edges ``rows``, which have a limit, are multiplied by the factor, or all caps
+    of sources (``supply``), or all those of sinks (``demand``). O(n + m)."""
     columns = network.n_arcs, network.edge_arc, network.reverse_arc
     role = free_vertices(network, terminals).role
     arcs, two = np.flatnonzero(network.head[network.reverse_arc] < network.head).astype(np.int32), np.int32(TERMINALS)
@@ -120,8 +122,8 @@ def whole_of(network: Network, terminals: Terminals, rows: EdgeArray, *, supply:
 
 @njit(cache=True, nogil=True)
 def drawn_together(links: Links, label: VertexArray, k: int) -> tuple[Links, ArcArray]:
-    """The network whose vertices are the labels int32[n], below k, and int32[arcs]: which of its arcs each one is part
-    of, -1 where both ends have one label. O(n + arcs)."""
+    """The contracted network, whose vertices are the labels, int32[n], below k; and int32[arcs]: the arc of it of which
+    each arc is part, -1 where both ends have one label. O(n + arcs)."""
     n, arcs = len(label), len(links.head)
     starts, members = np.zeros(k + 1, np.int32), np.empty(n, np.int32)
     for v in range(n):
@@ -159,7 +161,7 @@ def drawn_together(links: Links, label: VertexArray, k: int) -> tuple[Links, Arc
 
 @njit(cache=True, nogil=True)
 def flow_within(flow: UnitArray, into: ArcArray, arcs: int) -> UnitArray:
-    """int64[arcs]: a flow, by the arcs that those it is on have become part of."""
+    """int64[arcs]: a flow on the contracted network, as the sum of the flows on the arcs that have become one."""
     found = np.zeros(arcs, np.int64)
     for a in range(len(flow)):
         if into[a] >= 0:

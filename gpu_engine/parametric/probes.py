@@ -1,9 +1,9 @@
-"""The maximum flow at one factor, solved in whole numbers: at ``p/q`` every capacity is multiplied by q, and those that
-are scaled by p.
+"""The maximum flow at one factor, solved in whole numbers: at ``p / q`` every capacity is multiplied by q, or by p if
+the factor scales it.
 
 A maximum flow stays one if it and all capacities are multiplied alike. So each solve begins from the flow at factor 1
-times q, on an engine of its own on the host, and repairs it for what is scaled. What has no limit has none at any
-factor.
+times q, on an engine of its own on the host, and repairs it where capacities are scaled. A capacity without a limit has
+none at any factor.
 """
 
 from collections.abc import Callable
@@ -24,11 +24,11 @@ from gpu_engine.parametric.curve import Line, Point
 from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, EdgeArray, UnitArray
 
 Solve = Callable[[Engine, FlowState, Terminals], int]
-"""Brings a state to a maximum flow, proves it, and gives its value."""
+"""Brings a state to a maximum flow, proves it, and returns its value."""
 
 SPANS_BYTES: Final = 160
-"""What `gpu_engine.parametric.spans` takes for each arc of the whole network, those at the source and the sink
-included: columns and flows of one network within the other, and working memory for the widest."""
+"""Bytes that `gpu_engine.parametric.spans` takes for each arc of the whole network, those at the source and the sink
+included: columns and flows of contracted networks, and working memory for the largest."""
 
 NO_ROWS: EdgeArray = np.empty(0, np.int64)
 
@@ -43,22 +43,22 @@ class Scaled:
 
 
 class Answer(NamedTuple):
-    """What is found at one factor ``p / q``."""
+    """A maximum flow and a minimum cut at one factor ``p / q``."""
 
     point: Point
     side: BoolArray
     """bool[n]: the source side of the cut, the one nearest the sources."""
     flow: UnitArray
-    """int64[arcs]: multiplied by q. What sources and sinks have is not part of it; elsewhere it may leave some where it
-    cannot go on, or have taken some from where there is none, on either side of the cut."""
+    """int64[arcs]: the flow, multiplied by q, without what sources supply and sinks take. On either side of the cut it
+    may leave excess where none can go on, and deficits where none can come."""
 
 
 @dataclass(eq=False, slots=True)
 class Prober:
-    """A flow state as it was once, asked at one factor after the other. One thread at a time."""
+    """Solves copies of one flow state at one factor after the other. One thread at a time may use it."""
 
     network: Network
-    """Nobody else changes it."""
+    """The prober's own fork of the network, which nobody else changes."""
     terminals: Terminals
     scaled: Scaled
     solve: Solve
@@ -67,9 +67,9 @@ class Prober:
     _excess: UnitArray = field(init=False)
     _source_side: BoolArray = field(init=False)
     rows: EdgeArray = field(init=False)
-    """Edges that are scaled and have a limit."""
+    """int64[k]: the edges that are scaled and have a limit."""
     is_scaled: BoolArray = field(init=False)
-    """bool[m], or bool[1] where no edge is."""
+    """bool[m]: which edges are scaled; bool[1] where none is."""
 
     @classmethod
     def of(
@@ -81,7 +81,7 @@ class Prober:
         solve: Solve,
         room: Room = unlimited,
     ) -> "Prober":
-        """From a state that is solved, which is left alone. O(n + m). All of it takes `probing`."""
+        """A prober from a solved state, which it does not change. O(n + m). The memory is that of `probing`."""
         made = cls(engine.network.fork(), terminals, scaled, solve, room)
         arrays = engine.export(state)
         made._flow, made._excess = arrays["flow"].astype(np.int64), arrays["excess"].astype(np.int64)
@@ -96,7 +96,8 @@ class Prober:
         return self.ask(factor).point
 
     def ask(self, factor: Fraction) -> "Answer":
-        """Raises `CapacityOverflow` where whole numbers have no room for it, `Cancelled`, and what ``solve`` raises."""
+        """The flow and the cut at a factor. Raises `CapacityOverflow` where the multiplied capacities do not fit into
+        int64, `Cancelled`, and what ``solve`` raises."""
         p, q = factor.numerator, factor.denominator
         if max(p, q) > MAX_TOTAL:
             raise overflow(factor)
@@ -120,8 +121,8 @@ class Prober:
         return Answer(self.point(factor, value, side), side, engine.export(state)["flow"].astype(np.int64))
 
     def point(self, factor: Fraction, value: Fraction, side: BoolArray) -> Point:
-        """A flow of this value is proven: a cut of the whole network that costs as much proves that there is no larger
-        one. Raises RuntimeError if this cut does not. O(m)."""
+        """The point of a factor at which a flow of this value is proven. It is the maximum because a cut of the whole
+        network has the same capacity; raises RuntimeError if ``side``, bool[n], has not. O(m)."""
         line = self._line(side)
         if line.at(factor) != value:
             raise RuntimeError(f"the cut at factor {factor} is {line.at(factor)}, and the flow {value}")
@@ -133,7 +134,7 @@ class Prober:
         return Terminals.of(ends.sources, ends.sinks, _product(ends.supply, supply), _product(ends.demand, demand))
 
     def _line(self, source_side: BoolArray) -> Line:
-        """The capacity of a cut."""
+        """The capacity of a cut, as a line in the factor."""
         network, ends = self.network, self.terminals.paid_by(source_side)
         edges = network.edge_arc, network.head, network.reverse_arc, network.capacity, network.undirected
         constant, rate = map(int, crossing_sums(*edges, self.is_scaled, source_side))
@@ -144,8 +145,8 @@ class Prober:
 
 
 def probing(network: Network) -> Footprint:
-    """What a `Prober` takes while it is asked: its own copy, and the engine of a factor with the copy that is changed.
-    The network counts, which it shares with the graph. And what all spans of factors take that wait."""
+    """Memory that a `Prober` takes while it is asked: its own copy of the flow, the engine of a factor with the copy
+    that is changed, and all spans of factors that wait. The network counts, which it shares with the graph."""
     needs: Needs = on_cpu(network.counts)
     spans = SPANS_BYTES * (network.n_arcs + 4 * network.n_vertices)
     return needs.fork + needs.fork + needs.state + needs.cut + Footprint(network.n_edges + spans)

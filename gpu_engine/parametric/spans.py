@@ -34,17 +34,17 @@ from gpu_engine.parametric.together import together
 from gpu_engine.types import INFINITE_RESIDUAL, MAX_TOTAL, ArcArray, BoolArray, UnitArray, VertexArray
 
 WORTH_IT: Final = 0.75
-"""Vertices are drawn together where no more than this part of them is left. So all networks that wait have no more than
-four times the arcs of the whole one."""
+"""Vertices are contracted only where no more than this part of them is left. So all networks that wait have no more
+than four times the arcs of the whole one."""
 
 ENDS: Final = Terminals.of([SOURCE], [SINK])
 
 
 class Span(NamedTuple):
-    """Factors between two that were asked for."""
+    """The factors between two at which the network was solved."""
 
     links: Links
-    """What is left of the network between these, and perhaps others farther apart."""
+    """The network that is left between these factors, or between two that lie farther apart."""
     first: End
     last: End
 
@@ -60,12 +60,12 @@ class SpanProber:
     prober: Prober
     _ends: list[Answer] = field(default_factory=list)
     _waiting: list[Span] = field(default_factory=list)
-    """From right to left."""
+    """The spans that wait, from right to left."""
     _way: Way = Way.EITHER
 
     def __call__(self, factor: Fraction) -> Point:
-        """As `Prober.__call__`, and raises `EngineError` for what cannot be proven. O(n + m), and a solve in the
-        span."""
+        """The value at a factor, and the line of a minimum cut there. Raises as `Prober.__call__`, and `EngineError`
+        where a proof fails. O(n + m), and a solve of the network that is left in the span."""
         while self._waiting and self._waiting[-1].last.factor <= factor:
             self._waiting.pop()
         if self._waiting and self._waiting[-1].first.factor < factor:
@@ -88,7 +88,7 @@ class SpanProber:
         self._waiting.append(Span(whole.links, _found(whole, first), _found(whole, last)))
 
     def _between(self, span: Span, factor: Fraction) -> Point:
-        """O(n + arcs) of what is left of the network there, beside the solve."""
+        """The point of a factor inside a span. O(n + arcs) of the network that is left there, beside the solve."""
         span = self._narrowed(span)
         links, p, q = span.links, factor.numerator, factor.denominator
         if links.total(p, q) > MAX_TOTAL:
@@ -100,7 +100,8 @@ class SpanProber:
         return Point(factor, made.value, line)
 
     def _narrowed(self, span: Span) -> Span:
-        """Raises `EngineError` if vertices are drawn together that should not be."""
+        """The span with its vertices contracted, if that is worth it. Raises `EngineError` if the proof of a
+        contraction fails."""
         links, first, last = span
         label, k = together(links, first, last, *known_sides(self._way, first.side, last.side))
         if k > WORTH_IT * links.n_vertices:
@@ -112,7 +113,7 @@ class SpanProber:
         return Span(made, *(_drawn_end(end, made, label, into) for end in (first, last)))
 
     def _flow(self, links: Links, capacity: UnitArray) -> tuple[UnitArray, BoolArray]:
-        """int64[arcs]: a flow, proven, and bool[n]: the source side of the nearest cut."""
+        """int64[arcs]: a maximum flow, proven, and bool[n]: the source side of the minimum cut nearest the source."""
         if links.n_vertices == TERMINALS + 1:
             return through_one(links, capacity)
         engine = CpuEngine(links.network(capacity), self.prober.room)
@@ -125,8 +126,8 @@ class SpanProber:
 
 
 def through_one(links: Links, capacity: UnitArray) -> tuple[UnitArray, BoolArray]:
-    """The flow through one vertex beside the source and the sink, where what does not pass it stays. It is on the
-    source side of the nearest cut if not all that enters can leave."""
+    """The maximum flow of a network with one vertex beside the source and the sink, and the source side of its nearest
+    cut. What cannot leave the vertex stays there; it is on the source side if anything stays."""
     flow, tail = np.zeros_like(capacity), links.head[links.reverse_arc]
     ahead = (tail == SOURCE) | (links.head == SINK)
     flow[ahead] = capacity[ahead]
@@ -142,7 +143,7 @@ def _drawn_end(end: End, made: Links, label: VertexArray, into: ArcArray) -> End
 
 
 def _found(whole: Whole, answer: Answer) -> End:
-    """What was found in the whole network."""
+    """The end of a span, from what was found in the whole network."""
     point, side = answer.point, np.zeros(whole.links.n_vertices, np.bool_)
     side[whole.label[TERMINALS:]] = answer.side
     side[SOURCE], side[SINK] = True, False

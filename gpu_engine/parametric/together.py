@@ -24,7 +24,7 @@ from gpu_engine.types import INFINITE_RESIDUAL, BoolArray, UnitArray, VertexArra
 
 
 class Bound(NamedTuple):
-    """Arcs that are not cut, and vertices whose side is known."""
+    """Arcs that no minimum cut between two factors cuts, and vertices whose side is known."""
 
     uncut: BoolArray
     is_source: BoolArray
@@ -49,7 +49,8 @@ def together(links: Links, first: End, last: End, is_source: BoolArray, is_sink:
 
 @njit(cache=True, nogil=True)
 def _bind(links: Links, flow: UnitArray, p: int, q: int, gap: int, bound: Bound) -> None:
-    """What a flow int64[arcs] shows of cuts that cost no more than ``gap`` above its value, all multiplied by q."""
+    """Enter what a flow, int64[arcs], shows of cuts that cost no more than ``gap`` above its value, all multiplied by
+    q."""
     bound.is_source[SOURCE] = bound.is_sink[SINK] = True
     for v in range(len(bound.is_source)):
         excess = 0
