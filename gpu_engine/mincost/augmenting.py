@@ -1,4 +1,4 @@
-"""More of a cheapest flow, from one that is there."""
+"""A cheapest flow of more units, from a cheapest flow that exists."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import UnitArray
 
 SEARCHES: Final = 400
-"""Searches of the whole network that are tried, at most."""
+"""At most this many searches of the whole network are tried."""
 
 
 def cheapest_from(
@@ -44,6 +44,7 @@ def cheapest_from(
 
 
 def _of_arcs(problem: Problem, along: UnitArray) -> UnitArray:
-    """What the arcs of edges carry, of a flow by edge: that of an undirected one lies on one of its two arcs."""
+    """int64[k]: the flow on each arc of the problem, from the flow ``along`` each edge; that of an undirected edge lies
+    on one of its two arcs."""
     ahead, back = problem.edges[: problem.n_ahead], problem.edges[problem.n_ahead :]
     return np.concatenate([np.maximum(along[ahead], 0), np.maximum(-along[back], 0)])

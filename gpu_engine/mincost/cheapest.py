@@ -30,14 +30,16 @@ process in which OR-tools runs."""
 
 @dataclass(frozen=True, slots=True)
 class CheapestFlow:
-    """``flow`` int64[m] along each edge, ``potential`` int64[n]. The potential of where all flow comes from is 0."""
+    """A cheapest flow: ``flow`` int64[m] along each edge, and ``potential`` int64[n] that proves it. The vertex from
+    which all flow comes has the potential 0."""
 
     flow: UnitArray
     potential: UnitArray
     sink_potential: int
-    """Of where all flow goes to: beyond the sinks, of which each has its own."""
+    """The potential of the vertex to which all flow goes, beyond the sinks, each of which has a potential of its
+    own."""
     by_solver: bool = False
-    """Whether OR-tools has found it, and not shortest paths."""
+    """Whether OR-tools has found the flow, and not shortest paths."""
 
 
 def cheapest_flow(
@@ -68,7 +70,7 @@ def cheapest_flow(
 
 
 def _by_few_paths(problem: Problem, control: Control, room: Room) -> Sent | None:
-    """The flow if it is found by successive shortest paths from zero in little time."""
+    """The flow if successive shortest paths from zero find it in little time, else None."""
     if (problem.cost < 0).any():
         return None
     if problem.value == 0:

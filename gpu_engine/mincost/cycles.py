@@ -1,4 +1,5 @@
-"""What goes round in cycles of a flow: a cheapest flow has them where they cost less than nothing, or nothing."""
+"""The part of a flow that runs in cycles: a cheapest flow has cycles of negative cost, and may have cycles of cost
+0."""
 
 import numpy as np
 

@@ -27,9 +27,9 @@ from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import MAX_TOTAL, EdgeArray, UnitArray
 
 BUILD_BYTES = 40
-"""For each edge, while the network with second edges is put together."""
+"""Bytes for each edge while the network with second edges is made."""
 PROOF_BYTES = 80
-"""For each edge, while the flow is proven."""
+"""Bytes for each edge while the flow is proven."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +48,14 @@ class Expansion:
 
     add: UnitArray
     proof: CostProof
-    """That this is enough, and that nothing cheaper is."""
+    """The proof that these units are enough, and that no others cost less."""
     from_flow: bool
-    """Whether it was found from the flow that was given."""
+    """Whether the flow was found from the one that was given."""
 
 
 class TooMuch(Infeasible):
-    """So much more cannot flow, whatever is added; ``most`` is the value with everything added that may be."""
+    """The maximum cannot rise by so much, whatever is added. ``most`` is the maximum where all is added that may be, in
+    units."""
 
     most: int = 0
 
@@ -69,11 +70,9 @@ def cheapest_expansion(
     room: Room = unlimited,
     flow: UnitArray | None = None,
 ) -> Expansion:
-    """What to add so that ``more`` units can flow beyond ``value``, the maximum of today. ``flow`` int64[m] along each
-    edge has that value, and may have cycles.
-
-    Raises `TooMuch`, and as `cheapest_flow`.
-    """
+    """The units to add, at the least cost, so that ``more`` units can flow beyond ``value``, the present maximum.
+    ``flow`` is int64[m] along each edge, has that value, and may have cycles. Raises `TooMuch`, and as
+    `cheapest_flow`."""
     control, k = control or Control(), len(candidates.rows)
     widened = Counts(network.n_vertices, network.n_edges + k, network.n_arcs + 2 * k)
     room(on_cpu(widened).network + Footprint(BUILD_BYTES * widened.n_edges))
@@ -104,7 +103,7 @@ def _doubled(network: Network, rows: EdgeArray, beside: UnitArray) -> Network:
     )
     try:
         return Network(edges)
-    except CapacityOverflow:  # its rows are those of the second edges too, which the caller has not named
+    except CapacityOverflow:  # the error names rows of the second edges too, which the caller has not named
         most = f"the limit is {MAX_TOTAL} units, and each edge may be widened by all that is to flow more"
         detail = f"the capacities, and what may be added to them, add up to too much: {most}; `max_add` bounds it"
         raise CapacityOverflow(detail, field="/raise_by") from None

@@ -13,7 +13,7 @@ from gpu_engine.errors import Cancelled
 from gpu_engine.types import BoolArray, UnitArray, VertexArray
 
 POLL_MASK = (1 << 12) - 1
-"""So often, in vertices scanned, the cancel flag is looked at."""
+"""The cancel flag is read after each `POLL_MASK` + 1 vertices scanned."""
 
 
 def potentials(

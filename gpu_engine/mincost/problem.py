@@ -17,7 +17,7 @@ from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE, NO_ARC, EdgeArray, UnitArray, VertexArray
 
 MOST: int = 1 << 62
-"""Units that all arcs together may carry: a solver adds them up in int64."""
+"""All arcs together may carry at most so many units, because a solver adds them up in int64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Problem:
     """``tail``, ``head`` int32[k], ``capacity`` (`INFINITE` where there is none) and ``cost`` int64[k] of the arcs."""
 
     n_vertices: int
-    """The network's, and two."""
+    """The number of vertices: those of the network, and two."""
     tail: VertexArray
     head: VertexArray
     capacity: UnitArray
@@ -33,11 +33,11 @@ class Problem:
     edges: EdgeArray
     """int64[j], j <= k: the edge rows of the first arcs. The others are those of the terminals."""
     n_ahead: int
-    """Of these so many lead along their edge; the rest lead from its head to its tail."""
+    """So many of these arcs lead along their edge; the rest lead from its head to its tail."""
     loops: EdgeArray
     """Rows of self-loops that cost less than nothing."""
     value: int
-    """What is to flow, in units."""
+    """The value that the flow has to have, in units."""
 
     def flow_of_edges(self, network: Network, flow: UnitArray) -> UnitArray:
         """int64[m] along each edge, from int64[k] along each arc."""
@@ -54,7 +54,8 @@ class Problem:
         flow, and each of them uses up an arc with a limit. Raises `CapacityOverflow` if the bounds do not fit.
         """
         unlimited = self.capacity == INFINITE
-        finite = int(np.where(unlimited, 0, self.capacity).sum())  # an edge twice at most: within int64
+        # Each edge counts at most twice, so the sum fits into int64.
+        finite = int(np.where(unlimited, 0, self.capacity).sum())
         bound = self.value + (finite if (self.cost < 0).any() else 0)
         if bound * int(unlimited.sum()) + finite > MOST:
             raise CapacityOverflow(
@@ -65,7 +66,8 @@ class Problem:
 
 
 def problem_of(network: Network, cost: UnitArray, terminals: Terminals, value: int) -> Problem:
-    """``cost`` int64[m]. Raises `Unbounded` for a self-loop without a limit that costs less than nothing. O(m)."""
+    """The problem of a flow of ``value`` units on a network whose edges cost ``cost``, int64[m], for each unit. Raises
+    `Unbounded` for a self-loop without a limit that costs less than nothing. O(m)."""
     rows = np.flatnonzero(network.capacity)
     is_loop = network.edge_arc[rows] == NO_ARC
     loops = rows[is_loop]

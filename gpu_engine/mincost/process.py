@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def solved(data: bytes) -> tuple[str, bytes]:
-    """Status, and flow of each arc."""
+    """The status, and the flow of each arc as int64, of a problem as it comes on standard input."""
     from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 
     head, _, _ = data.partition(b"\n")

@@ -12,18 +12,18 @@ from gpu_engine.mincost.problem import Problem
 from gpu_engine.types import UnitArray
 
 PROCESS_BYTES: Final = 64 << 20
-"""What the process takes before it is given a problem, at most."""
+"""The process takes this many bytes at most before it is given a problem."""
 ARC_BYTES: Final = 200
-"""For each arc, of which a solver makes two, with the column it comes in."""
+"""The process takes this many bytes for each arc, of which a solver makes two, with the columns it is sent."""
 VERTEX_BYTES: Final = 100
 SLACK_BYTES: Final = 16 << 20
-"""It may take so much more than that before it is refused memory."""
+"""The process may take this many bytes more than was reckoned before it is refused memory."""
 
 PROCESS: Final = "gpu_engine.mincost.process"
 
 
 def solver_bytes(problem: Problem) -> int:
-    """Memory that solving may take, in the other process."""
+    """Bytes that solving may take, in the other process."""
     return PROCESS_BYTES + ARC_BYTES * len(problem.tail) + VERTEX_BYTES * problem.n_vertices
 
 
@@ -45,7 +45,7 @@ def solve(problem: Problem, control: Control) -> UnitArray:
 
 def packed(problem: Problem) -> bytes:
     """The problem as `gpu_engine.mincost.process` reads it. Raises `CapacityOverflow`."""
-    divisor = max(1, int(np.gcd.reduce(problem.cost)))  # the solver has less room for costs than int64
+    divisor = max(1, int(np.gcd.reduce(problem.cost)))  # the solver bounds costs more tightly than int64 does
     head = json.dumps([problem.n_vertices, len(problem.tail), problem.value]).encode() + b"\n"
     columns = (problem.tail, problem.head, problem.bounded(), problem.cost // divisor)
     return b"".join([head, *(column.tobytes() for column in columns)])

@@ -80,7 +80,7 @@ def _in_rounds(search: Callable[[int], bool], excess: UnitArray, length: int, us
 
 @njit(cache=True, nogil=True)
 def hops(sides: Sides, source: int, sink: int) -> int:
-    """The fewest streets that lead from one to the other, 0 if none do; O(n + m)."""
+    """The least number of links on a way from one vertex to another, 0 if there is none. O(n + m)."""
     far = np.full(len(sides.offsets) - 1, -1, np.int32)
     queue = np.empty(len(far), np.int32)
     far[source], queue[0] = 0, source
