@@ -266,19 +266,20 @@ class Fork:
     """A flow state as it was once, on which overlays are tried one after the other, each from that same state."""
 
     engine: Engine
-    """The fork's own, at the capacities of that time while there is no overlay; nobody else asks it."""
+    """The engine of the fork, which nobody else uses. It has the capacities of that time while there is no overlay."""
     terminals: Terminals
-    """Those of the state."""
+    """The terminals of the state."""
     _copy: Callable[[], FlowState]
     """Opens one more copy of the state in the engine."""
     _is_copy: Callable[[FlowState, EdgeArray], bool]
-    """Whether a copy is one again, now that an overlay of these rows is undone."""
+    """Whether a copy equals the state again, now that an overlay of these rows is undone."""
     _recap: Callable[[FlowState, Terminals], bool]
-    """Give a copy other caps of the same vertices; False, and nothing has changed, if its flow is of no use to them."""
+    """Give a copy other caps of the same vertices. Returns False, and changes nothing, if its flow is of no use to
+    them."""
     _trials: Callable[[int], "Sequence[Trials]"]
     """Opens trials of the state."""
     _spare: FlowState | None = None
-    """An open copy that nothing was done to."""
+    """An open copy of the state, unchanged."""
     _tried: FlowState | None = None
     _rows: EdgeArray | None = None
     _before: UnitArray | None = None
@@ -335,7 +336,8 @@ class Fork:
             self.engine.close(state)
 
     def _is_of_use(self, copy: FlowState, terminals: Terminals) -> bool:
-        """Whether the copy has these caps now: not where they leave no bound to a flow that the change may give one."""
+        """Give the copy these caps. Returns False where its flow is of no use to them, or they leave no bound to a flow
+        that the change may give one."""
         try:
             return self._recap(copy, terminals)
         except Unbounded:

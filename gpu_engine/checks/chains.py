@@ -28,7 +28,8 @@ def chains(tail: VertexArray, head: VertexArray, capacity: UnitArray, is_termina
     """`closed_alike` on columns: ``tail``, ``head`` int32[m], ``capacity`` int64[m], ``is_terminal`` bool[n]."""
     n, m = len(is_terminal), len(tail)
     is_open = (capacity > 0) & (tail != head)
-    degree, edges = np.zeros(n, np.int64), np.zeros(n, np.int64)  # of open edges: their number, their exclusive or
+    # The number of open edges at each vertex, and the exclusive or of their rows.
+    degree, edges = np.zeros(n, np.int64), np.zeros(n, np.int64)
     for e in range(m):
         if is_open[e]:
             for v in (tail[e], head[e]):

@@ -19,7 +19,7 @@ from gpu_engine.networks.validate import exact_total
 from gpu_engine.types import INFINITE, BoolArray, EdgeArray, UnitArray, VertexArray
 
 Way: TypeAlias = Literal["enter", "leave", "carry"]
-"""What more must do than can: flow into the vertices, out of them, or along the edges."""
+"""Where more has to flow than can: into the vertices, out of them, or along the edges."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -28,18 +28,18 @@ class Barrier:
 
     way: Way
     vertices: VertexArray
-    """Rising; none where edges alone are at fault."""
+    """The vertices, rising; none where edges alone are at fault."""
     edges: EdgeArray
-    """Those whose capacities are part of what can, rising."""
+    """The edges whose capacities are part of ``can``, rising."""
     bound: EdgeArray
-    """Those whose lower bounds are part of what must, rising."""
+    """The edges whose lower bounds are part of ``must``, rising."""
     must: int
     can: int | None
-    """None: it has no limit."""
+    """How much can flow, in units; None where there is no limit."""
 
     @property
     def valid(self) -> bool:
-        """Whether it proves anything."""
+        """Whether more has to flow than can."""
         return self.can is not None and self.must > self.can
 
 
@@ -60,14 +60,15 @@ def prove_circulation(network: Network, bounds: LowerBounds, flow: UnitArray) ->
 
 
 def overfull(network: Network, bounds: LowerBounds) -> Barrier:
-    """The edges that must carry more than they can, closed ones among them. O(m)."""
+    """A barrier of the edges that have to carry more than they can, closed ones among them. O(m)."""
     rows = np.flatnonzero(bounds.lower > network.capacity)
     must, can = exact(bounds.lower[rows]), exact(network.capacity[rows])
     return Barrier("carry", np.empty(0, np.int32), rows, rows, must, can)
 
 
 def barrier(network: Network, bounds: LowerBounds, inside: BoolArray, way: Literal["enter", "leave"]) -> Barrier:
-    """What a set of vertices, bool[n], must and can be entered (or left) by. O(n + m); 30 bytes an edge."""
+    """The barrier of a set of vertices, bool[n]: how much has to enter (or leave) them, and how much can. O(n + m); 30
+    bytes an edge."""
     every = np.arange(network.n_edges)
     begins, ends = inside[network.edge_tail(every)], inside[network.edge_head(every)]
     enters, leaves = ~begins & ends, begins & ~ends

@@ -22,20 +22,20 @@ class Slots(NamedTuple):
     """A tree of k slots."""
 
     slot: VertexArray
-    """int32[n]: in which slot each vertex lies."""
+    """int32[n]: the slot in which each vertex lies."""
     up: VertexArray
-    """int32[k]: what each slot hangs on, -1 for one."""
+    """int32[k]: the slot on which each slot hangs, -1 for the root."""
     flow: UnitArray
-    """int64[k, 3]: for the link of each slot two vertices, and what was proven to flow between them."""
+    """int64[k, 3]: for the link of each slot two vertices, and the proven value of their maximum flow."""
 
 
 class Around(NamedTuple):
     """Edges of networks around slots."""
 
     slot: VertexArray
-    """int32[e]: around which slot."""
+    """int32[e]: the slot in whose network each edge is."""
     arc: ArcArray
-    """int32[e]: of the whole network."""
+    """int32[e]: the arc of the whole network that each edge is."""
     tail: VertexArray
     """int32[e]: the tail, a vertex of the slot; or -1 - y for what lies beyond the link of slot y."""
     head: VertexArray
@@ -44,8 +44,8 @@ class Around(NamedTuple):
 def contraction_failures(
     row_offsets: ArcArray, head: VertexArray, reverse_arc: ArcArray, capacity: UnitArray, slots: Slots, around: Around
 ) -> tuple[str, ...]:
-    """What is wrong with networks around slots of one whose edges are undirected; () if nothing is.
-    O((n + m) log n + e log e)."""
+    """What is wrong with networks around slots of a network whose edges are undirected; () if nothing is. O((n + m) log
+    n + e log e)."""
     k = len(slots.up)
     order = leaves_first(slots.up, np.arange(k, dtype=np.int32))
     if len(order) < k or (slots.up < 0).sum() != 1:

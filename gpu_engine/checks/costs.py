@@ -20,12 +20,12 @@ from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import BoolArray, UnitArray
 
 STEP: Final = 1 << 16
-"""Rows whose products are added up at a time, as integers without a limit."""
+"""The products of so many rows are added up at a time, as integers without a limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class CostProof:
-    """The outcome of every check."""
+    """The outcome of all checks of a cheapest flow."""
 
     failures: tuple[str, ...]
     """One line for each kind of fault; () for a flow that costs least."""
@@ -34,7 +34,7 @@ class CostProof:
     dual_bound: int
     """No flow of the same value costs less than this. It equals the cost when that is proven to be least."""
     terminals: FlowProof
-    """The proof that it is a flow, with what it takes from sources and brings to sinks."""
+    """The proof that it is a flow, with the units that it takes from sources and brings to sinks."""
 
     @property
     def valid(self) -> bool:
@@ -85,13 +85,13 @@ def prove_cheapest(
 
 
 def _short(carried: UnitArray, cap: UnitArray, gain: UnitArray) -> BoolArray:
-    """Where a terminal could carry more at a gain, or less at a gain."""
+    """bool[k]: the terminals that could carry more, or less, and gain by it."""
     short: BoolArray = ((carried < cap) & (gain > 0)) | ((carried > 0) & (gain < 0))
     return short
 
 
 def _sum(left: UnitArray, right: UnitArray) -> int:
-    """The sum of products, exact; `INFINITE` is a number as any other here, and proves nothing where it counts."""
+    """The exact sum of products. `INFINITE` is a number as any other here, and proves nothing where it counts."""
     rows = np.flatnonzero((left != 0) & (right != 0))
     total = 0
     for at in range(0, len(rows), STEP):

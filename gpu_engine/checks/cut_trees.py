@@ -59,7 +59,7 @@ def tree_failures(
 
 @njit(cache=True, nogil=True)
 def leaves_first(parent: VertexArray, terminals: VertexArray) -> VertexArray:
-    """The terminals, each before its parent; fewer of them if the rows lead round."""
+    """The terminals, each before its parent; fewer of them if the rows contain a cycle."""
     children = np.zeros(len(parent), np.int32)
     for v in terminals:
         if parent[v] >= 0:
@@ -140,7 +140,8 @@ def subtree_cuts(
 
 @njit(cache=True, nogil=True)
 def count_unproven(n: int, flows: UnitArray, tail: VertexArray, head: VertexArray, value: UnitArray) -> int:
-    """Rows whose ends no chain of flows of at least their value joins; ``flows`` and ``value`` fall."""
+    """The number of rows whose ends are joined by no chain of flows of at least their value. The values of ``flows``
+    and ``value`` have to be in falling order."""
     leader = np.arange(n)
     k, missing = 0, 0
     for i in range(len(tail)):

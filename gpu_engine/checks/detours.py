@@ -13,8 +13,8 @@ from gpu_engine.types import ArcArray, BoolArray, UnitArray, VertexArray
 
 @njit(cache=True, nogil=True)
 def room_round(head: VertexArray, reverse_arc: ArcArray, residual: UnitArray, way: ArcArray, used: BoolArray) -> int:
-    """For how many units there is room along the arcs ``way``, 0 if they are no way round. ``used`` bool[arcs] is false
-    before and after. O(way)."""
+    """How many units there is room for along the arcs ``way``; 0 if they do not form a cycle over distinct links.
+    ``used``, bool[arcs], is false before and after. O(way)."""
     room = residual[way[0]] if len(way) > 2 else 0
     for i in range(len(way)):
         a = way[i]

@@ -29,13 +29,13 @@ class Closures(NamedTuple):
 
 
 class Trees(NamedTuple):
-    """Trees on levels."""
+    """Trees of vertices on each level."""
 
     parent: VertexArray
-    """int32[n]: -1 for roots."""
+    """int32[n]: the parent of each vertex, -1 for roots."""
     holds_sinks: bool
-    """What is below a vertex is on the sink side of its cut, with all higher levels; else on the source side, with all
-    lower ones."""
+    """Whether the vertices below a vertex are on the sink side of its cut, with all higher levels; else they are on the
+    source side, with all lower ones."""
 
 
 def closures_cost_the_most(
@@ -84,7 +84,7 @@ def closures_cost_the_most(
 
 
 def paid_below(network: Network, terminals: Terminals, level: VertexArray, trees: Trees, order: VertexArray) -> Paid:
-    """What the cut of each vertex pays. O(m log n)."""
+    """The capacity of the cut of each vertex. O(m log n)."""
     n, sign = network.n_vertices, 1 if trees.holds_sinks else -1
     rows = np.arange(network.n_edges)
     tail, head = (end.astype(np.int64) for end in network.edge_ends(rows))
@@ -97,7 +97,7 @@ def paid_below(network: Network, terminals: Terminals, level: VertexArray, trees
     change.add(y[up], amounts[up], sign)
     change.add((y if trees.holds_sinks else x)[along & (meet >= 0)], amounts[along & (meet >= 0)])
     change.add(meet[along & (meet >= 0)], amounts[along & (meet >= 0)], -1)
-    apart = along & (meet < 0)  # in two trees of one level
+    apart = along & (meet < 0)  # the ends lie in two trees of one level
     change.add((y if trees.holds_sinks else x)[apart], amounts[apart])
     change.add(terminals.sources.astype(np.int64), terminals.supply, sign)
     change.add(terminals.sinks.astype(np.int64), terminals.demand, -sign)
@@ -114,7 +114,7 @@ def paid_below(network: Network, terminals: Terminals, level: VertexArray, trees
 
 @njit(cache=True, nogil=True)
 def sum_up(parent: VertexArray, order: VertexArray, sums: UnitArray) -> None:
-    """Add to each vertex what is below it."""
+    """Add to the sum of each vertex the sums of the vertices below it."""
     for v in order:
         if parent[v] >= 0:
             sums[parent[v]] += sums[v]
@@ -122,7 +122,8 @@ def sum_up(parent: VertexArray, order: VertexArray, sums: UnitArray) -> None:
 
 @njit(cache=True, nogil=True)
 def meeting(parent: VertexArray, order: VertexArray, one: UnitArray, other: UnitArray) -> UnitArray:
-    """int64[k]: where the ways from two vertices to the root meet, -1 in two trees; by heavy paths, O(log n) each."""
+    """int64[k]: the vertex at which the paths from two vertices to the root meet, -1 for vertices of two trees; by
+    heavy paths, O(log n) each."""
     top, depth = heavy_paths(parent, order)
     found = np.empty(len(one), np.int64)
     for e in range(len(one)):

@@ -12,7 +12,7 @@ from gpu_engine.types import ArcArray, BoolArray, EdgeArray, UnitArray, VertexAr
 
 
 class Paths(Protocol):
-    """What is answered of paths: see `gpu_engine.paths.Paths`."""
+    """The paths of an answer: see `gpu_engine.paths.Paths`."""
 
     @property
     def sources(self) -> VertexArray: ...
@@ -144,7 +144,7 @@ def _ends(edge_arc: ArcArray, reverse_arc: ArcArray, head: VertexArray, flow: Un
 
 
 def prove_rest(network: Network, terminals: Terminals, flow: UnitArray, proof: FlowProof, rest: UnitArray) -> FlowProof:
-    """Check that nothing but cycles is missing from ``rest`` int64[m] of a proven flow, and that it has none itself."""
+    """Check that the proven flow and ``rest``, int64[m], differ by cycles alone, and that ``rest`` has no cycle."""
     found = prove_flow(network, terminals, rest, acyclic=True)
     failures = [*found.failures]
     if ((np.abs(rest) > np.abs(flow)) | (np.sign(rest) * np.sign(flow) < 0)).any():

@@ -23,7 +23,7 @@ from gpu_engine.types import INFINITE_RESIDUAL, ArcArray, BoolArray, UnitArray, 
 def flows_straight(
     row_offsets: ArcArray, head: VertexArray, reverse_arc: ArcArray, capacity: UnitArray, joined: BoolArray, v: int
 ) -> int:
-    """What arcs from vertices that have ``joined`` carry to v, at most `INFINITE_RESIDUAL`."""
+    """The capacity of the arcs from vertices that have ``joined`` to v, at most `INFINITE_RESIDUAL`."""
     arrives = 0
     for a in range(row_offsets[v], row_offsets[v + 1]):
         if joined[head[a]]:
@@ -65,7 +65,8 @@ def flows_to(
     units: UnitArray,
     ledger: Ledger,
 ) -> int:
-    """What arrives at v from vertices that have ``joined``, by a feasible flow of ``units`` on ``arcs``; or `WRONG`."""
+    """How many units arrive at v from vertices that have ``joined``, by a feasible flow of ``units`` on ``arcs``;
+    `WRONG` if it is no such flow."""
     good = not joined[v]
     for i in range(len(arcs)):
         a = arcs[i]
@@ -87,7 +88,8 @@ def flows_to(
 
 @njit(cache=True, nogil=True)
 def cut_capacity(row_offsets: ArcArray, head: VertexArray, capacity: UnitArray, source_side: BoolArray) -> int:
-    """What leaves ``source_side`` bool[n], or `WRONG` if that is all, nothing, or without limit. O(n + arcs)."""
+    """The capacity of the arcs that leave ``source_side``, bool[n]; `WRONG` if the side has all vertices or none, or an
+    arc without a limit leaves it. O(n + arcs)."""
     paid, n_inside = 0, 0
     for v in range(len(source_side)):
         if not source_side[v]:

@@ -18,7 +18,7 @@ WRONG: Final = -1
 
 
 class Witness(NamedTuple):
-    """What a value is proven from."""
+    """A flow and one side of a cut, from which a value is proven."""
 
     arcs: ArcArray
     units: UnitArray
@@ -71,7 +71,7 @@ def prove_units(
     witness: Witness,
     ledger: Ledger,
 ) -> int:
-    """What arrives at the sink by a feasible flow, or `WRONG`."""
+    """How many units arrive at the sink by a feasible flow; `WRONG` if it is no such flow."""
     good = source != sink
     for i in range(witness.n_arcs):
         a, units = witness.arcs[i], witness.units[i]
@@ -104,7 +104,7 @@ def price_side(
     witness: Witness,
     ledger: Ledger,
 ) -> int:
-    """What the cut pays, or `WRONG` if it does not separate the two, or pays for an unlimited arc."""
+    """The capacity of the cut; `WRONG` if it does not separate the two terminals, or an unlimited arc crosses it."""
     for i in range(witness.n_side):
         ledger.inside[witness.side[i]] = True
     holds, lacks = (sink, source) if witness.holds_sink else (source, sink)

@@ -32,19 +32,20 @@ class Rows(NamedTuple):
 
 
 class Chains(NamedTuple):
-    """What the smaller network stands for."""
+    """The part of the whole network for which each arc and vertex of the smaller one stands."""
 
     offsets: ArcArray
-    """The chain of its arc a is ``chain[offsets[a]:offsets[a + 1]]``."""
+    """int32[arcs + 1]: the chain of arc a of the smaller network is ``chain[offsets[a]:offsets[a + 1]]``."""
     chain: ArcArray
-    """Arcs of the whole network."""
+    """int32[...]: arcs of the whole network."""
     number: VertexArray
     """int32[n]: the vertex of the smaller network that each vertex is, less than 0 for none."""
 
 
 @njit(cache=True, nogil=True)
 def is_reduction(whole: Rows, small: Rows, chains: Chains) -> bool:
-    """Whether it is one for all vertices that have a number. O(n + m) but for union-find."""
+    """Whether the smaller network has the flows and the cuts of the whole one between all vertices that have a number.
+    O(n + m) but for union-find."""
     head, reverse_arc, capacity = whole.head, whole.reverse_arc, whole.capacity
     offsets, chain, number = chains
     n, n_small = len(number), len(small.row_offsets) - 1

@@ -27,7 +27,7 @@ def fits_edges(
     same = len(undirected) == 1
     surplus = 0
     for row in range(len(edge_arc)):
-        if edge_arc[row] < 0:  # a loop
+        if edge_arc[row] < 0:  # a self-loop
             continue
         a = np.uint64(edge_arc[row])
         units = capacity[row] if capacity[row] != INFINITE else INFINITE_RESIDUAL
@@ -102,7 +102,7 @@ def by_arc(
 
 @njit(cache=True, nogil=True)
 def _first_broken(reverse_arc: ArcArray, capacity: UnitArray, residual: UnitArray) -> int:
-    """The first arc against condition 1."""
+    """The first arc that breaks condition 1."""
     for i in range(len(reverse_arc)):
         a, r = np.uint64(i), np.uint64(reverse_arc[i])
         if residual[a] < 0 or capacity[a] - residual[a] != residual[r] - capacity[r]:

@@ -25,10 +25,11 @@ class Steps(NamedTuple):
     near: VertexArray
     """int32[k]: the neighbour to which it was linked by more units, or its only one."""
     far: VertexArray
-    """int32[k]: the other one, -1 for none."""
+    """int32[k]: the other neighbour, -1 for none."""
     near_units: UnitArray
     far_units: UnitArray
-    """int64[k]: 0 where there is none. As many units link the two in its place."""
+    """int64[k]: the units of the link to ``far``, 0 where there is none. A link of as many units takes the place of the
+    vertex, between its two neighbours."""
 
 
 def flows_beside(steps: Steps, least: UnitArray) -> UnitArray:

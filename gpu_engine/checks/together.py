@@ -32,7 +32,7 @@ SINK: Final = 1
 
 
 class Line(Protocol):
-    """What a cut costs at each factor."""
+    """The capacity of a cut, as a line in the factor."""
 
     @property
     def constant(self) -> int:
@@ -47,16 +47,16 @@ class Line(Protocol):
 
 
 class End(NamedTuple):
-    """What is known at one factor ``p / q``."""
+    """A flow and a minimum cut at one factor ``p / q``."""
 
     factor: Fraction
     value: Fraction
     line: Line
-    """That of the cut ``side``."""
+    """The line of the cut ``side``."""
     flow: UnitArray
-    """int64[arcs]: multiplied by q, negative on the arcs against it."""
+    """int64[arcs]: the flow, multiplied by q; negative on arcs against which it runs."""
     side: BoolArray
-    """bool[n]: a minimum cut, with the source."""
+    """bool[n]: the source side of a minimum cut."""
 
 
 class Rows(NamedTuple):
@@ -70,19 +70,19 @@ class Rows(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """A network, and the smaller one in which some of its vertices are drawn together."""
+    """A network, and the smaller one in which some of its vertices are contracted."""
 
     label: VertexArray
     """int32[n]: the vertex of the smaller network that each vertex becomes."""
     into: ArcArray
     """int32[arcs]: the arc of the smaller network that each arc becomes a part of, -1 for none."""
     rows: Rows
-    """The smaller network."""
+    """The columns of the smaller network."""
 
 
 def together_failures(rows: Rows, first: End, last: End, way: Way, drawn: Drawn) -> list[str]:
-    """What is wrong; nothing if minimum cuts between the ends are those of the network made, at the same cost. O(n +
-    arcs)."""
+    """What is wrong with a contraction; nothing if minimum cuts between the ends are those of the contracted network,
+    at the same cost. O(n + arcs)."""
     found, open_arcs = [], np.zeros(len(rows.head), np.bool_)
     in_source, in_sink = known_sides(way, first.side, last.side)
     for end, other in ((first, last), (last, first)):
