@@ -54,7 +54,7 @@ class Problem:
 
     @property
     def terminals(self) -> Terminals | None:
-        """Where the flow is to come from and to go to, with what is to flow there; None if nothing is to flow."""
+        """The sources and sinks of the maximum flow, with their supplies and demands; None if nothing is to flow."""
         sources, sinks = np.flatnonzero(self.balance > 0), np.flatnonzero(self.balance < 0)
         if not len(sources):
             return None

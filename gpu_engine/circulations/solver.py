@@ -14,9 +14,9 @@ from gpu_engine.networks.network import Network
 from gpu_engine.types import BoolArray, UnitArray
 
 BUILD_BYTES = 60
-"""For each edge, while the network of the problem is put together."""
+"""Bytes for each edge while the network of the problem is made."""
 PROOF_BYTES = 50
-"""For each edge, while an answer is proven."""
+"""Bytes for each edge while an answer is proven."""
 
 
 def find_circulation(

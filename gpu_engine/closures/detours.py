@@ -19,14 +19,14 @@ from gpu_engine.networks.network import Network
 from gpu_engine.types import ArcArray, BoolArray, EdgeArray, UnitArray, VertexArray
 
 SIZES: Final = 16
-"""All searches may scan so many sizes of the network (n + arcs), and one more for each `WORTH` edges found."""
+"""All searches together may scan the network (n + arcs) so many times, and once more for each `WORTH` edges found."""
 
 WORTH: Final = 512
 
 
 def go_another_way(network: Network, flow: UnitArray, rows: EdgeArray, control: Control) -> BoolArray:
-    """bool[r]: of which of these edges, each named once, what they carry of a feasible flow int64[m] is shown to go
-    another way. O(n + arcs), and as much for each `WORTH` edges shown. Raises `Cancelled`."""
+    """bool[r]: the edges among ``rows``, each named once, whose flow can go another way as a search shows. ``flow`` is
+    feasible, int64[m]. O(n + arcs), and as much for each `WORTH` edges shown. Raises `Cancelled`."""
     amounts, arcs = np.abs(flow[rows]), network.edge_arc[rows]
     along = np.where(flow[rows] < 0, network.reverse_arc[arcs], arcs) if network.n_arcs else arcs
     along = np.where((arcs < 0) | (amounts == 0), -1, along).astype(np.int32)

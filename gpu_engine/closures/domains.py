@@ -24,7 +24,7 @@ from gpu_engine.types import ArcArray, BoolArray, UnitArray, VertexArray
 
 VERTEX_BYTES = 90
 ARC_BYTES = 30
-"""At most what `domains` takes, and its proof of what they show."""
+"""Bytes for each arc, and for each vertex, that `domains` takes at most, with the proof of what they show."""
 
 
 def domains(network: Network, flow: UnitArray, level: VertexArray, control: Control) -> Iterator[VertexArray]:
@@ -40,7 +40,7 @@ def domains(network: Network, flow: UnitArray, level: VertexArray, control: Cont
 
 
 def residual_arcs(network: Network, flow: UnitArray) -> UnitArray:
-    """int64[arcs]: what is left of each by a flow int64[m]. O(n + m)."""
+    """int64[arcs]: the capacity of each arc that a flow, int64[m], leaves free. O(n + m)."""
     rows = np.flatnonzero(network.edge_arc >= 0)
     residual, net = network.arc_capacity(), np.zeros(network.n_arcs, np.int64)
     np.add.at(net, network.edge_arc[rows], flow[rows])
@@ -53,12 +53,12 @@ class Grown(NamedTuple):
 
     vertex: VertexArray
     parent: VertexArray
-    """-1 for those looked at from."""
+    """The number of the parent in the search, -1 where a search begins."""
     semi: VertexArray
     best: VertexArray
-    """Of those between a vertex and where its path has been shortened to, the one that has the least `semi`."""
+    """The vertex with the least `semi` of those between a vertex and `above`."""
     above: VertexArray
-    """Where its path has been shortened to, -1 while it is not linked."""
+    """The vertex to which the path of a vertex has been shortened, -1 while the vertex is not linked."""
 
 
 @njit(cache=True, nogil=True)
@@ -136,7 +136,7 @@ def searched(
 
 @njit(cache=True, nogil=True)
 def least_above(made: Grown, i: int, stack: VertexArray) -> int:
-    """Of i and those above it that are linked, but for the uppermost, the one of the least `semi`; the path is
+    """The vertex with the least `semi` of i and of the linked ones above it, except the uppermost; the path is
     shortened."""
     above, best, semi = made.above, made.best, made.semi
     if above[i] < 0:

@@ -23,7 +23,7 @@ from gpu_engine.types import ArcArray, UnitArray, VertexArray
 
 LEVEL_BYTES_ARC = 24
 LEVEL_BYTES_VERTEX = 40
-"""At most what `levels` takes."""
+"""Bytes for each vertex that `levels` takes at most."""
 
 
 def levels(network: Network, terminals: Terminals, flow: UnitArray, control: Control) -> Iterator[VertexArray]:

@@ -15,13 +15,11 @@ from gpu_engine.types import MAX_TOTAL, EdgeArray, UnitArray, VertexArray
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LowerBounds:
-    """Beside the capacities of a network and the caps of terminals, in units.
-
-    All of them together are at most `MAX_TOTAL`, none is negative, and no undirected edge has one.
-    """
+    """Lower bounds beside the capacities of a network and the caps of terminals, in units. All of them together are at
+    most `MAX_TOTAL`, none is negative, and no undirected edge has one."""
 
     terminals: Terminals
-    """Either side may be empty."""
+    """The terminals; sources or sinks may be none."""
     lower: UnitArray
     """int64[m]: what each edge carries at least. It may be more than the capacity, and then nothing is feasible."""
     supply: UnitArray
@@ -39,10 +37,8 @@ class LowerBounds:
         supply: UnitArray | None = None,
         demand: UnitArray | None = None,
     ) -> Self:
-        """Those of distinct edge ``rows``, and 0 for all other edges. O(m).
-
-        Raises `NotDirected`, `CapacityOverflow`, and `InvalidTerminals` for what is above the cap of its terminal.
-        """
+        """The bounds ``lower`` of distinct edges ``rows``, int64[k] each, and 0 for all other edges. O(m). Raises
+        `NotDirected`, `CapacityOverflow`, and `InvalidTerminals` for a bound above the cap of its terminal."""
         bound = np.flatnonzero((lower > 0) & network.is_undirected(rows))
         if len(bound):
             names = network.edge_ids.of(rows[bound[:ROWS_SHOWN]])

@@ -17,7 +17,7 @@ WGS84: Final = "EPSG:4326"
 
 MAX_CRS_CHARS: Final = 64
 VERTEX_BYTES: Final = 16
-"""What the coordinates of one vertex take."""
+"""Bytes that the coordinates of one vertex take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,11 @@ class Coordinates:
         return self.crs.upper() in (WGS84, "OGC:CRS84")
 
     def taken(self, vertices: NDArray[np.int64]) -> Self:
-        """Those of some vertices, in this order."""
+        """The coordinates of some vertices, int32[k], in this order."""
         return type(self)(self.x[vertices], self.y[vertices], self.crs)
 
     def extended(self, x: Floats, y: Floats) -> Self:
-        """With those of more vertices behind them. O(n)."""
+        """These coordinates followed by those of more vertices, float64[k] each. O(n)."""
         return type(self)(np.concatenate([self.x, x]), np.concatenate([self.y, y]), self.crs)
 
 

@@ -48,7 +48,7 @@ class CostTable:
 
     @classmethod
     def of(cls, network: Network, edges: EdgeList) -> "CostTable | None":
-        """Those of the edges that the network was made of; None if they have none."""
+        """The costs in the edge list that the network was made of; None if it has none."""
         return None if edges.cost is None else cls(network, np.array(edges.cost, np.int64), edges.cost_decimals)
 
     @property
@@ -56,7 +56,8 @@ class CostTable:
         return self.cost.nbytes
 
     def grown(self, network: Network, more: UnitArray) -> "CostTable":
-        """Those of the network that has grown out of the present one, with the costs int64[k] of its new edges."""
+        """The costs of the network that has grown out of the present one. ``more`` is int64[k], the costs of its new
+        edges."""
         return CostTable(network, np.concatenate([self.cost, more]), self.decimals)
 
     def check(self, change: CostChange) -> None:

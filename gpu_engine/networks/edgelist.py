@@ -45,12 +45,13 @@ class EdgeList:
     limited: VertexArray | None = None
     """int32[k], rising: the vertices that have a capacity; None: none has."""
     vertex_capacity: UnitArray | None = None
-    """int64[k]: what may pass each of them, inflow plus own supply, in units; `types.INFINITE` where that is all."""
+    """int64[k]: how much may pass each of them, inflow plus own supply, in units; `types.INFINITE` for a capacity that
+    never limits."""
     coordinates: Coordinates | None = None
-    """Where the vertices lie; None: nobody has said so."""
+    """The coordinates of the vertices; None: they are not known."""
     lower: UnitArray | None = None
-    """int64[m], what each edge carries at least in a circulation, in units, 0 on undirected ones; None: nobody has said
-    so."""
+    """int64[m], how much each edge carries at least in a circulation, in units, 0 on undirected ones; None: the edges
+    have no lower bounds."""
     rounded: Rounded = UNROUNDED
     """What rounding has changed of the capacities as they were sent."""
     rounded_costs: Rounded = UNROUNDED

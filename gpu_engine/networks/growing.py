@@ -52,12 +52,13 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def with_zeros(column: NDArray[Scalar], more: int) -> NDArray[Scalar]:
-    """The column with so many zeros behind it; itself if there are none."""
+    """The column with so many zeros appended, or the column itself for none."""
     return column if not more else np.concatenate([column, np.zeros(more, column.dtype)])
 
 
 def growing_bytes(network: Network, structure: Structure) -> int:
-    """The memory that a network takes which has grown, beside the one before, and what it is made with."""
+    """Bytes that a network takes once it has grown by ``structure``, beside the network before, with the columns of
+    which it is made."""
     more = structure.n_edges
     places = 0 if network.coordinates is None else VERTEX_BYTES * structure.n_vertices
     return network.nbytes + 4 * network.n_arcs + 200 * more + 4 * structure.n_vertices + places

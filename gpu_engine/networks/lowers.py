@@ -49,7 +49,7 @@ class LowerTable:
 
     @classmethod
     def of(cls, network: Network, edges: EdgeList) -> "Self | None":
-        """Those of the edges that the network was made of; None if they have none."""
+        """The lower bounds in the edge list that the network was made of; None if it has none."""
         return None if edges.lower is None else cls(network, np.array(edges.lower, np.int64))
 
     @property
@@ -71,8 +71,8 @@ class LowerTable:
         return self._some[1]
 
     def grown(self, network: Network, more: UnitArray | None) -> Self:
-        """Those of the network that has grown out of the present one. ``more`` int64[k] is of its new edges, 0 if it is
-        None."""
+        """The lower bounds of the network that has grown out of the present one. ``more`` is int64[k], those of its new
+        edges; None stands for zeros."""
         n_more = network.n_edges - self.network.n_edges
         added = with_zeros(self.lower, n_more) if more is None else np.concatenate([self.lower, more])
         return type(self)(network, added)
@@ -83,8 +83,8 @@ class LowerTable:
         self._some = None
 
     def check_total(self, rows: EdgeArray, lower: UnitArray, more: UnitArray) -> None:
-        """Raise `CapacityOverflow` if all of them would add up to too much, with ``lower`` at these distinct rows, and
-        with ``more`` beside them. O(m)."""
+        """Raise `CapacityOverflow` if the sum of all lower bounds is too large with ``lower``, int64[k], at these
+        distinct rows, and with ``more`` in addition. O(m)."""
         after = self.lower.copy()
         after[rows] = lower
         after[self.network.deleted if len(self.network.deleted) else rows[:0]] = 0

@@ -151,7 +151,8 @@ class SplitEngine(Engine):
 
     @property
     def needs(self) -> Needs:
-        """Those of the split network, and the capacities and the flow of the caller's beside them."""
+        """The needs of the engine of the split network, and of the columns of capacities and flow that the caller
+        has."""
         of_inner, by_edge = self._inner.needs, Footprint(8 * self.network.n_edges)
         own = Footprint(self.network.nbytes + self._split.nbytes)
         return replace(

@@ -37,7 +37,7 @@ class Split:
 
     @classmethod
     def of(cls, edges: EdgeList, vertices: VertexArray) -> Self:
-        """Of the network with these ``vertices``, int32[k] rising, split. O(n + m)."""
+        """How the network with these ``vertices``, int32[k] rising, is split. O(n + m)."""
         out = np.arange(edges.n_vertices, dtype=np.int32)
         out[vertices] = edges.n_vertices + np.arange(len(vertices), dtype=np.int32)
         halved = np.zeros(edges.n_vertices, np.bool_)
@@ -73,7 +73,7 @@ class Split:
         return np.concatenate([rows, self._twins(rows)[0]])
 
     def change(self, rows: EdgeArray, capacity: UnitArray) -> tuple[EdgeArray, UnitArray]:
-        """The same of rows and their new capacities."""
+        """The rows of `rows`, and the new capacity of each."""
         twins, of = self._twins(rows)
         return np.concatenate([rows, twins]), np.concatenate([capacity, capacity[of]])
 

@@ -60,14 +60,14 @@ class VertexTable:
 
     @classmethod
     def of(cls, network: Network, edges: EdgeList) -> "Self | None":
-        """Those of the edges that the network was made of; None if it has none."""
+        """The capacities of vertices in the edge list that the network was made of; None if it has none."""
         if edges.limited is None or edges.vertex_capacity is None:
             return None
         return cls(network, edges.limited.astype(np.int32), np.array(edges.vertex_capacity, np.int64))
 
     @classmethod
     def none(cls, network: Network) -> Self:
-        """No vertex has a capacity."""
+        """A table in which no vertex has a capacity."""
         return cls(network, np.empty(0, np.int32), np.empty(0, np.int64))
 
     @property
@@ -117,8 +117,8 @@ class VertexTable:
         return np.where(self.has(vertices), np.append(self.capacity, INFINITE)[place], INFINITE)
 
     def refusal(self, reason: str) -> HasVertexCapacities:
-        """What is said to a question that for this reason is not answered where vertices have capacities. It names some
-        of these, and where all of them are deleted, says what to do."""
+        """The refusal of a question that, for this reason, is not answered where vertices have capacities. It names
+        some of these vertices, and where all of them are deleted, says what to do."""
         live = self.vertices[~self.network.are_gone(self.vertices)]
         if not len(live):
             detail = "all vertices that had a capacity are deleted, and a copy of the graph is made without them"
@@ -200,7 +200,7 @@ class VertexTable:
         return changed(operation.op, own, literals, known, self.network.decimals, tally)
 
     def _complete(self, batch: Sequence[OperationLike], place: int, error: EngineError) -> Where:
-        """What is at fault in one operation, with its place and the vertices of its rows."""
+        """The place of an error in one operation, with the vertices of the rows at fault."""
         where, names = error.where, batch[place].edges
         if where.rows and where.field is None:
             where = replace(where, field=f"/{batch[place].op}")
