@@ -40,6 +40,9 @@ def test_a_few_are_in_their_lanes_at_a_time_and_all_are_done_in_order() -> None:
         assert len(house.lined_up) <= AT_ONCE
         house.run_one()
     assert house.done == names
+    for name in names:
+        house.put(name)
+    assert house.lanes() == names[:AT_ONCE]
 
 
 def test_long_work_keeps_no_short_work_waiting() -> None:
