@@ -1,4 +1,4 @@
-"""What is noted of a copy that is read before its graph comes from another worker."""
+"""The mark of a copy that is read before its graph comes from another worker."""
 
 import time
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ KEPT_S: Final = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """The graph is another worker's, which is about to hand it over."""
+    """Marks a copy whose graph is still another worker's, which is about to hand it over."""
 
     run: str
     """The run of the Redis server. A server that was started later may have lost versions, and have written others with

@@ -42,7 +42,7 @@ from service.worker.graph import Answer, Graph, Solved
 from service.worker.json_writer import Raw
 
 TERMINALS_SHOWN: Final = 100
-"""Sources, and sinks, of each flow state that the answer of a PATCH lists."""
+"""The answer of a PATCH lists at most so many sources, and so many sinks, of each flow state."""
 
 
 def amount(network: Network, units: int) -> Raw:
@@ -54,7 +54,7 @@ def amounts(network: Network, units: UnitArray, rows: Rows, table: str = "") -> 
 
 
 def decimals(units: UnitArray, places: int) -> Column:
-    """A column of decimals that is not one of amounts of the network: costs, potentials."""
+    """A column of decimals with ``places`` of their own, which are not amounts of the network: costs and potentials."""
     return AmountColumn(units, places, each(units))
 
 
@@ -131,7 +131,8 @@ def paths(network: Network, found: Paths) -> dict[str, object]:
 
 
 def terminals(network: Network, ends: Terminals, proof: FlowProof) -> dict[str, object]:
-    """What leaves each source and arrives at each sink; those without a cap are left out where that is nothing."""
+    """The rows of sources and sinks with what leaves or arrives at each. Terminals without a cap are left out where
+    nothing does."""
     sources = np.flatnonzero((proof.supplied != 0) | (ends.supply != INFINITE))
     sinks = np.flatnonzero((proof.delivered != 0) | (ends.demand != INFINITE))
     return {
@@ -153,17 +154,17 @@ def ignored(graph: Graph) -> dict[str, object]:
 
 
 def ignored_if(bounded: bool) -> dict[str, object]:
-    """`ignored`, where it is known whether edges have lower bounds."""
+    """`ignored`, for callers that know whether edges have lower bounds."""
     return {"lower": "ignored"} if bounded else {}
 
 
 def max_flow(graph: Graph, answer: Answer, timings_ms: Mapping[str, float]) -> dict[str, object]:
-    """All but the fields that were asked for by name."""
+    """All fields of the answer except those that were asked for by name."""
     return _solved(graph, {"value": amount(graph.network, answer.report.value)}, answer, timings_ms)
 
 
 def matching(graph: Graph, answer: Answer, timings_ms: Mapping[str, float]) -> dict[str, object]:
-    """All but what `matched` and `cover` show."""
+    """All fields of the answer except those of `matched` and `cover`."""
     return _solved(graph, {"size": answer.report.value // unit(graph.network)}, answer, timings_ms)
 
 
@@ -261,7 +262,7 @@ def closed_state(graph: Graph, solved: Solved) -> dict[str, object]:
 
 
 def is_kept(shown: dict[str, object]) -> bool:
-    """Whether a state that is answered stays; an update tells first of those that do not."""
+    """Whether a state in an answer is kept. An answer to an update lists first the states that are not."""
     return shown["mode"] not in ("dropped", "unbounded")
 
 
@@ -315,7 +316,7 @@ def snapshot(info: SnapshotInfo) -> dict[str, object]:
 
 
 def graph_info(graph: Graph, worker: str, created_at: float) -> GraphInfo:
-    """What the answer of a load says of the graph."""
+    """The answer of a load."""
     network, footprint = graph.network, graph.footprint
     return GraphInfo(
         name=graph.name,

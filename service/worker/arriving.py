@@ -27,7 +27,7 @@ class Arrivals:
         self._written = Written(client, keys)
 
     def ahead(self) -> Ahead:
-        """What is to be noted of a copy, asked for before it is read."""
+        """The mark of a copy that is about to be read ahead; it is asked for before the copy is read."""
         return Ahead(self._written.run())
 
     def adopt(self, graph: Graph, held: Held) -> bool:

@@ -29,13 +29,14 @@ class Changes(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        """Edges and vertices that change or are inserted."""
+        """How many edges and vertices change, are inserted or are deleted."""
         rows = self.change.rows
         for beside in (self.costs, self.lower):
             rows = rows if beside is None else np.union1d(rows, beside.rows)
         structure = self.structure or Structure()
         vertices = np.concatenate([structure.deleted_vertices, structure.revived_vertices])
-        if self.vertices is not None and not structure.n_vertices:  # else they are inserted or deleted themselves
+        # Where vertices are inserted, those whose capacities change are counted among them.
+        if self.vertices is not None and not structure.n_vertices:
             vertices = np.union1d(vertices, self.vertices.vertices)
         return len(rows) + len(vertices) + structure.n_vertices
 
@@ -83,4 +84,4 @@ CHANGE_OF: Final[Mapping[Kind, Callable[[Graph, PatchArgs], Changes]]] = {
     Kind.PATCH_LOWER: lower_change,
     Kind.PATCH_VERTICES: vertex_change,
 }
-"""What a PATCH changes, by its kind."""
+"""The function that finds what a PATCH changes, by the kind of the PATCH."""

@@ -17,7 +17,7 @@ from gpu_engine.text.names import Names
 from gpu_engine.types import INFINITE, BoolArray, EdgeArray, UnitArray, VertexArray
 
 STEP: Final = 1 << 14
-"""Rows of an answer that are written at a time, in a fraction of a millisecond."""
+"""So many rows of an answer are written at a time, in a fraction of a millisecond."""
 
 Rows = Callable[[], Iterator[EdgeArray]]
 """Row numbers, `STEP` or fewer at a time; each call begins anew."""
@@ -40,7 +40,7 @@ class Column(ABC):
 
     @abstractmethod
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class AmountColumn(Column):
     def parts(self) -> Iterator[Part]:
         for some in self.rows():
             units = self.units.take(some)
-            if len(units) and units.max() == INFINITE:  # the largest there is
+            if len(units) and units.max() == INFINITE:  # the largest int64
                 units[units == INFINITE] = 0
             yield units
 
@@ -139,7 +139,8 @@ def each(column: NDArray[np.generic]) -> Rows:
 
 
 def where(column: NDArray[np.generic], holds: Callable[[NDArray[np.generic]], NDArray[np.generic]]) -> Rows:
-    """The rows in which something ``holds`` of the column, looked for as they are written: no list of them is made."""
+    """The rows in which ``holds`` is true of the column. They are looked for as they are written, so no list of them is
+    made."""
     return lambda: (at + np.flatnonzero(holds(column[at : at + STEP])) for at in range(0, len(column), STEP))
 
 

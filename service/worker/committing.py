@@ -31,7 +31,8 @@ class Committer:
         self._feeds = feeds
 
     def append(self, graph: Graph, updates: Sequence[tuple[Entry, str]]) -> float:
-        """Commit entries, each with the id of its command; how many milliseconds that took. Raises as `Log.append`."""
+        """Commit entries, each with the id of its command. Returns how many milliseconds that took. Raises as
+        `Log.append`."""
         began = time.perf_counter()
         self._log.append(graph.graph_id, graph.epoch, updates, time.time(), self._announcing(graph))
         took_s = time.perf_counter() - began

@@ -19,7 +19,7 @@ def cut_sides(network: Network, source_side: BoolArray, *, packed: bool) -> dict
         "n_vertices": network.n_vertices,
         "source_side": FlagColumn(source_side, "sides", "bits"),
     }
-    if len(network.deleted_vertices):  # which are on neither side
+    if len(network.deleted_vertices):  # deleted vertices are on neither side
         answer["sink_side"] = FlagColumn(sink_side, "sides", "bits")
     if vertices.column is not None:
         answer["vertices"] = NameColumn(vertices, each(source_side), "sides")

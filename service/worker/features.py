@@ -17,7 +17,7 @@ from service.protocol import MaxFlowArgs
 from service.worker.columns import STEP, Column, Rows, listed, where
 
 LINES: Final = 1 << 11
-"""Lines that are written at a time: some hundreds of kilobytes, unless names are long."""
+"""So many lines are written at a time: some hundreds of kilobytes, unless names are long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class LineColumn(Column):
     coordinates: Coordinates
     flow: UnitArray
     cut: EdgeArray
-    """Rows of its edges, rising."""
+    """The rows of the edges of the cut, rising."""
     rows: Rows
     table: str = ""
     kind = "text"

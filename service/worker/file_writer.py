@@ -40,7 +40,8 @@ def pieces(encoding: Literal["npz", "arrow"], answer: Mapping[str, object], deci
 
 
 def _without_columns(answer: Mapping[str, object], place: str, columns: dict[str, Placed]) -> dict[str, object]:
-    """All else, and into ``columns`` each column by its dotted name. A member that held columns alone is left empty."""
+    """The answer without its columns, which are put into ``columns``, each by its dotted name. A member that held
+    columns alone is left empty."""
     rest: dict[str, object] = {}
     for name, value in answer.items():
         path = f"{place}.{name}" if place else name

@@ -39,16 +39,16 @@ class OpenEngine(Protocol):
 
 
 MAX_STATES: Final = 16
-"""Flow states kept for one graph; the least recently asked for goes first."""
+"""At most so many flow states are kept for one graph. The least recently used one is forgotten first."""
 
 MAX_KNOWN: Final = 10_000
-"""Idempotency keys remembered for one graph, far more than commands may wait for a worker."""
+"""At most so many Idempotency-Keys are remembered for one graph, far more than commands may wait for a worker."""
 
 COMPLETE_EVERY: Final = 256
-"""Proofs of what has changed alone, after which one looks at the whole state again."""
+"""After so many proofs of what has changed alone, the next proof checks the whole state."""
 
 KNOWN_BYTES: Final = 1_700
-"""What one remembered key takes, as tracemalloc counts it."""
+"""Bytes that one remembered key takes, as tracemalloc counts it."""
 
 
 def least_footprint(engine: str, n_vertices: int, n_edges: int, n_limited: int = 0) -> Footprint:
@@ -77,13 +77,13 @@ class Solved:
     state: FlowState
     terminals: Terminals
     kind: Kind = Kind.MAX_FLOW
-    """What it was asked for last: a max flow or a matching."""
+    """The question for which it was used last: a max flow or a matching."""
     proven_at: int | None = None
-    """Version of the graph the certificate is for."""
+    """The version of the graph that the certificate is for."""
     certificate: Certificate | None = None
     report: SolveReport | None = None
     since_complete: int = 0
-    """Proofs since one that looked at everything."""
+    """The number of proofs since the last one that checked everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,18 +108,18 @@ class Graph:
     engine: Engine
     table: CapacityTable
     costs: CostTable | None = None
-    """None: its edges were loaded without any."""
+    """The costs of edges; None where they were loaded without any."""
     vertices: VertexTable | None = None
-    """None: no vertex has a capacity."""
+    """The capacities of vertices; None where no vertex has one."""
     lowers: LowerTable | None = None
-    """None: no edge has ever had a lower bound."""
+    """The lower bounds of edges; None where no edge has ever had one."""
     states: "OrderedDict[bytes, Solved]" = field(default_factory=OrderedDict)
     known: "OrderedDict[str, KnownKey]" = field(default_factory=OrderedDict)
     unsaved: int = 0
-    """Updates since the newest snapshot."""
+    """The number of updates since the newest snapshot."""
     saved_at: float = field(default_factory=time.monotonic)
     saving: bool = False
-    """A snapshot is on its way."""
+    """Whether a snapshot is being written."""
     to_reopen: list[Noted] = field(default_factory=list)
     """Flow states it had before it was restored and does not have yet, the most recently used last."""
     noted: tuple[str, tuple[bytes, ...], int] | None = None
@@ -127,19 +127,19 @@ class Graph:
     pinned: frozenset[bytes] = frozenset()
     """Keys of the flow states that watches keep: they stand beside those of questions, and give way to none."""
     feed: Feed | None = None
-    """Its watches, and what they have been told; None: not read yet."""
+    """The watches of the graph, with what they have been told; None where they were not read yet."""
     partitions: "OrderedDict[Question, KeptPartition]" = field(default_factory=OrderedDict)
-    """Each as of its last question, the most recently asked for last."""
+    """The partitions, each as of its last question; the most recently used one is last."""
     sides: Terminals | None = None
     """The terminals of a matching, once one was asked for: they do not depend on capacities."""
     ahead: Ahead | None = None
     """Set while the graph is another worker's, which is about to hand it over."""
     unwritten_at: float = field(default_factory=time.monotonic)
-    """When it came to a version that Redis may have lost with its process since; in `time.monotonic`."""
+    """The time, of `time.monotonic`, at which it reached a version that Redis may lose with its process."""
 
     @property
     def generation(self) -> str:
-        """What tells this load of the name from others."""
+        """A text that only this load of the name has."""
         return generation_of(self.graph_id)
 
     @property
@@ -151,12 +151,12 @@ class Graph:
 
     @property
     def most_states(self) -> int:
-        """Flow states that may be kept: those of questions, and those of watches."""
+        """How many flow states may be kept: those of questions, and those of watches."""
         return MAX_STATES + len(self.pinned)
 
     @property
     def footprint(self) -> Footprint:
-        """What the graph takes at rest."""
+        """The memory that the graph takes at rest."""
         tables = self.table, self.costs, self.vertices, self.lowers
         n_bytes = sum(table.nbytes for table in tables if table is not None)
         parts = sum((partition.footprint for partition in self.partitions.values()), Footprint())
@@ -225,7 +225,7 @@ class Graph:
                 if self.vertices is not None and vertices is not None:
                     self.vertices.apply(vertices)
                 break
-            except Unbounded as error:  # nothing has changed
+            except Unbounded as error:  # no capacity has changed
                 solved = self.states[error.terminals]
                 unbounded.append(solved)
                 self.close(solved)

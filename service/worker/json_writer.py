@@ -13,7 +13,7 @@ from typing import Final
 from service.worker.columns import AmountColumn, Column
 
 PIECE_BYTES: Final = 64 << 10
-"""Shorter pieces are put together."""
+"""Pieces of fewer bytes are joined."""
 
 ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
 """JSON of plain values, in one call of C."""
