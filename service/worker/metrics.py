@@ -41,7 +41,7 @@ COUNTED: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Residency:
-    """What a worker has in memory, as of now."""
+    """What a worker has in memory at present."""
 
     flow_states: int
     lag_updates: int

@@ -42,28 +42,28 @@ class Values:
     closed: BoolArray
     cost: UnitArray | None
     lower: UnitArray | None
-    """int64[m]; None: no edge had had a lower bound."""
+    """int64[m]: the lower bounds; None where no edge had had one."""
     there: BoolArray
-    """bool[m]: edges that there were."""
+    """bool[m]: which of the edges existed at that version."""
     vertex: VertexTable | None
-    """The vertices that had a capacity; None: none had."""
+    """The vertices that had a capacity; None where none had."""
     n_vertices: int
-    """How many vertices there were, with those that were deleted: the first ones of those of now."""
+    """How many vertices had been given a number by then. They are the first ones of those of now."""
     n_edges: int
-    """The same of edges."""
+    """How many edges had been given a row by then. They are the first ones of those of now."""
     gone: BoolArray
     """bool[n]: vertices that had been deleted then; n are those of now."""
 
     @property
     def vertices_there(self) -> BoolArray:
-        """bool[n]: vertices that there were."""
+        """bool[n]: which of the vertices existed at that version."""
         there = ~self.gone
         there[self.n_vertices :] = False
         return there
 
     @classmethod
     def of(cls, network: Network, read: Capacities) -> Self:
-        """Of a snapshot of a graph that has this network now."""
+        """The values in a snapshot of a graph that has this network now."""
         more, structure = network.n_edges - len(read.own), read.structure or Structure()
         there = with_zeros(np.ones(len(read.own), np.bool_), more)
         there[structure.deleted] = False

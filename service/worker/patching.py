@@ -62,7 +62,7 @@ class Committed(NamedTuple):
     version: int
     applied: Applied
     timings_ms: dict[str, float]
-    """By step; empty if it was in the log before."""
+    """Milliseconds by step; empty if the update was in the log before."""
     unbounded: list[Solved]
     """Flow states that it left without a bound or a meaning, and that were closed."""
 

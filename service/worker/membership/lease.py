@@ -93,12 +93,12 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """What was known of one worker when it was looked at last."""
+    """What was known of one worker when its heartbeat was looked at last."""
 
     beat_at: float
     """Its last heartbeat, by its own clock."""
     looked_at: float
-    """On our monotonic clock."""
+    """The time of that look, by this worker's monotonic clock."""
     silent_s: float
 
 

@@ -39,7 +39,7 @@ LOOK_S: Final = 0.005
 LONGEST_LOOK_S: Final = 0.1
 PAGE: Final = 64
 MOVED_AT_ONCE_BYTES: Final = 64 << 20
-"""Commands of so many bytes may go along with their graph; with more it stays."""
+"""Commands of at most so many bytes together move with their graph. A graph with more commands stays."""
 
 Tasks = Callable[[], Mapping[bytes, Task]]
 """Commands that were read from the stream and have not ended, by their entries."""
@@ -58,11 +58,12 @@ class Moved:
     """What became of a graph that was moved."""
 
     pause_ms: float | None
-    """How long no command about it was answered; None: the other worker has not said that it serves it."""
+    """How long no command about the graph was answered; None where the other worker has not said that it serves the
+    graph."""
     waiting: int
-    """Commands that went along."""
+    """How many commands moved with the graph."""
     flow_states: int
-    """Those that were solved at the other worker when it came."""
+    """How many flow states of the graph were solved at the other worker when it came."""
 
 
 class Mover:
@@ -114,7 +115,7 @@ class Mover:
         return moved
 
     def _save(self, name: str) -> None:
-        """So that the other worker replays no long log."""
+        """Save the graph if its snapshot is behind, so that the other worker replays no long log."""
         graph = self._residents.get(name)
         if graph is not None:
             self._saver.save_if_behind(graph)

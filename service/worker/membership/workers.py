@@ -32,7 +32,7 @@ class Workers:
         return bool(self._redis.hexists(self._keys.draining, worker))
 
     def size_of(self, graph_id: str) -> int:
-        """What a graph takes at rest, host and device together."""
+        """The memory that a graph takes at rest, on host and device together."""
         figures = self._redis.hmget(self._keys.graph(graph_id), "bytes", "device_bytes")
         return sum(map(figure, figures))
 

@@ -150,21 +150,22 @@ def bounded(amounts: UnitArray, offsets: Indices, value: int) -> UnitArray:
 
 @dataclass(eq=False, slots=True)
 class Ranking:
-    """What is known of the candidates. One thread notes, any may ask what still matters."""
+    """What is known of the candidates. One thread enters results; any thread may ask which candidates still matter."""
 
     base: int
-    """The value with nothing closed."""
+    """The value of the maximum flow with nothing closed, in units."""
     most: UnitArray
-    """int64[k]: what each costs at most."""
+    """int64[k]: the most that the closure of each candidate can cost, in units."""
     top: int | None
     """The number of candidates that are answered; None for all."""
     value: UnitArray = field(init=False)
-    """int64[k]: with the candidate closed."""
+    """int64[k]: the value with each candidate closed, in units."""
     done: NDArray[np.int8] = field(init=False)
     complete: NDArray[np.bool_] = field(init=False)
-    """Whether everything was looked at to prove it."""
+    """bool[k]: whether everything was looked at to prove each value."""
     _best: list[tuple[int, int]] = field(default_factory=list)
-    """The losses of the best so far with their rows, negative: a heap, the least first."""
+    """The losses of the best candidates so far, each with its row as a negative number: a heap whose first item has the
+    least loss."""
 
     def __post_init__(self) -> None:
         self.value = np.full(len(self.most), self.base, np.int64)
@@ -178,7 +179,7 @@ class Ranking:
         return some[np.argsort(-self.most[some], kind="stable")]
 
     def mattering(self, chosen: Indices) -> Indices:
-        """Those of the candidates that may still be among the best, or tie with them in a lower row."""
+        """The candidates among ``chosen`` that may still be among the best, or tie with them in a lower row."""
         if self.top is None or len(self._best) < self.top:
             return chosen
         if not self.top:

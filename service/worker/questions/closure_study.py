@@ -163,9 +163,10 @@ class Study:
     candidates: Candidates
     ranking: Ranking
     known: UnitArray
-    """int64[k]: what a candidate is known to cost, -1 if that is not known before it is tried."""
+    """int64[k]: how much the closure of each candidate is known to cost, -1 where that is not known before it is
+    tried."""
     alike: Indices
-    """int64[k]: equal for candidates that come to the same, of which one is tried; -1 for all others."""
+    """int64[k]: a number that candidates of the same effect share, of which only one is tried; -1 for all others."""
     strings: bool
     """Whether amounts are decimal strings."""
     _tried: dict[int, tuple[int, int, bool]] = field(default_factory=dict)
