@@ -102,25 +102,25 @@ STRINGS: Final[dict[str, Any]] = {
 ROW_FORMS: Final[dict[int | str, dict[str, Any]]] = {
     200: {"content": {LINES_TYPE: TEXT, **STRINGS, STRING_LINES_TYPE: TEXT}, **told("ETag", "Vary", "Content-Location")}
 }
-"""Of an answer of rows: see `service.api.accept.rows_form`."""
+"""The responses of a question whose answer is rows: see `service.api.accept.rows_form`."""
 TEXT_FORMS: Final[dict[int | str, dict[str, Any]]] = {200: {"content": STRINGS, **told("Vary")}}
-"""Of an answer with amounts that is about no version."""
+"""The responses of a question whose answer has amounts and is about no version."""
 OF_VERSION: Final = told("ETag", "Vary")
 VERSION_FORMS: Final[dict[int | str, dict[str, Any]]] = {200: {"content": STRINGS, **OF_VERSION}}
-"""Of one that is about a version."""
+"""The responses of a question whose answer is about a version."""
 UPDATE_FORMS: Final[dict[int | str, dict[str, Any]]] = {200: {"content": STRINGS, **told("ETag")}}
-"""Of a change, which no cache keeps."""
+"""The responses of a change, which no cache keeps."""
 FORMS: Final[dict[int | str, dict[str, Any]]] = {
     200: {"content": {NPZ_TYPE: BINARY, ARROW_TYPE: BINARY, **STRINGS}, **OF_VERSION}
 }
-"""Of an answer with columns, beside JSON: see docs/formats.md."""
+"""The responses of a question whose answer has columns, in forms beside JSON: see docs/formats.md."""
 MAP: Final = {GEOJSON_TYPE: {"schema": {"type": "object", "description": "A FeatureCollection (RFC 7946)."}}}
 FORMS_AND_MAP: Final[dict[int | str, dict[str, Any]]] = {
     200: {"content": {**FORMS[200]["content"], **MAP}, **OF_VERSION}
 }
-"""Of an answer that may be a map as well."""
+"""The responses of a question whose answer may be a map as well."""
 RESULT_FORMS: Final = {**FORMS_AND_MAP[200]["content"], **ROW_FORMS[200]["content"]}
-"""Of the result of a job, which is in the form that its question asked for."""
+"""The responses with the result of a job, in the form that its question asked for."""
 
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     "default": {

@@ -55,7 +55,8 @@ TIMEOUT_S = 30.0
 """Time for one answer of Redis: more than any blocking read takes, an fsync on a busy disk, or a chunk of a blob."""
 
 NUMBERED_TIMEOUT_S = 2.0
-"""The same for what is asked of a numbered connection: who does not get it asks otherwise."""
+"""The time limit for what is asked on a numbered connection. A caller whose question runs into it asks on another
+one."""
 
 CONNECTIONS = 64
 """Connections of one API process for commands; each is in use for a fraction of a millisecond."""

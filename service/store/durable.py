@@ -174,7 +174,7 @@ class _Told(NamedTuple):
     info: Mapping[str, Any] | None
     known: bytes | None
     answers: list[Any]
-    """To whatever else was asked before it."""
+    """The answers to the commands that were sent before it."""
 
 
 class _Server:

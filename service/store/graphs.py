@@ -38,7 +38,7 @@ class Catalogue:
         self._keys = keys
         self._looking = asyncio.Lock()
         self._names: list[str] = []
-        """Those of the last look: no more than one question would take by itself."""
+        """The names that were read at the last look. They take no more memory than one question would by itself."""
         self._look = self._begun = 0
         """The number of that look, and of the one that was begun last."""
 

@@ -49,7 +49,7 @@ class Entry:
     applied: Applied
     change: Change
     costs: CostChange | None = None
-    """Of a graph with costs, where some of them change."""
+    """The changes of costs; None where none changes, or the graph has none."""
     vertices: VertexChange | None = None
     """Capacities of vertices that change, or that are the first ones."""
     structure: Structure | None = None

@@ -31,7 +31,7 @@ MARKS: Final[Mapping[Encoding, str]] = MappingProxyType(
 """What tells the forms of a page apart."""
 
 MARK_DIGITS: Final = 12
-"""Of a digest that is a mark, in hexadecimal."""
+"""How many hexadecimal digits of a digest a mark has."""
 
 TOLD: Final = ("ETag", "Vary", "Content-Location", "Cache-Control")
 """Headers of an answer that its 304 has as well."""

@@ -90,7 +90,7 @@ class Standing:
     webhook: str
     pending: int
     failing: int
-    """Of these: tried in vain, and waiting for another try."""
+    """How many of these were tried in vain and wait for another try."""
     dead: int
     late_s: float
     """How long ago the try that should come next was due; 0 where nothing is sent any more."""

@@ -83,7 +83,7 @@ class Result:
     text: bytes = b""
     blob: str | None = None
     blob_bytes: int = 0
-    """Of what the blob holds."""
+    """How many bytes the blob holds."""
     envelope: Envelope = field(default_factory=Envelope)
 
     @classmethod
