@@ -71,7 +71,7 @@ class Audit:
 
     @property
     def noted_nbytes(self) -> int:
-        """Beyond what it has as long as it lasts."""
+        """Bytes that the notes of changes take, beside the columns that the audit always has."""
         return 8 * self.n_noted
 
     @property

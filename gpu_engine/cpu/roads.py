@@ -23,7 +23,7 @@ class Roads(NamedTuple):
     """Junctions, by number."""
     head: VertexArray
     length: UnitArray
-    """How many links it has."""
+    """The number of links of each road."""
     ahead: UnitArray
     """The capacity from tail to head: the least of its arcs."""
     back: UnitArray

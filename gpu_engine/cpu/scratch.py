@@ -30,7 +30,7 @@ class Scratch(threading.local):
         self._forest: Forest | None = None
 
     def forest(self, n_vertices: int) -> Forest:
-        """For `pseudoflow.solve`: 48 bytes a vertex."""
+        """The arrays of `pseudoflow.solve`: 48 bytes a vertex."""
         n = n_vertices
         if self._forest is None or len(self._forest.label) < n:
             block = np.empty(8 * n + 8, np.uint32)
@@ -46,7 +46,8 @@ class Scratch(threading.local):
         return self._forest
 
     def reach(self, n_vertices: int) -> Reach:
-        """For `smallcut.attempt`, in the memory of the forest, which is reset later: 40 of its bytes a vertex."""
+        """The arrays of `smallcut.attempt`, in the memory of the forest, which is reset later: 40 of its bytes a
+        vertex."""
         n, forest, block = n_vertices, self.forest(n_vertices), self._block
         return Reach(
             node=block[: 4 * n].view(np.int32).reshape(n, 4),
@@ -59,7 +60,7 @@ class Scratch(threading.local):
         )
 
     def forests(self, n_vertices: int) -> Forests:
-        """For `ibfs.search`, in the same memory: 48 bytes a vertex."""
+        """The arrays of `ibfs.search`, in the same memory: 48 bytes a vertex."""
         n, forest, block = n_vertices, self.forest(n_vertices), self._block
         return Forests(
             node=block[: 4 * n].view(np.int32).reshape(n, 4),

@@ -24,7 +24,7 @@ class Streets(NamedTuple):
     """The capacity from tail to head."""
     back: UnitArray
     flow: UnitArray
-    """Negative from head to tail."""
+    """The flow from tail to head, negative where it runs from head to tail."""
 
 
 class Sides(NamedTuple):
@@ -38,9 +38,9 @@ class Sides(NamedTuple):
     """The other side of the street."""
     to: VertexArray
     room: UnitArray
-    """How much more it takes at one price: flow that comes the other way is given back first."""
+    """How much more flow can leave by each side at one price: flow that comes the other way is given back first."""
     price: UnitArray
-    """What that adds to the length of a unit."""
+    """What a unit of that flow adds to the length."""
 
 
 @njit(cache=True, nogil=True)

@@ -20,7 +20,7 @@ from gpu_engine.networks.links import shift_arc_capacity
 from gpu_engine.types import INFINITE, INFINITE_RESIDUAL, ArcArray, BoolArray, EdgeArray, UnitArray, VertexArray
 
 LEFT: Final = 0
-"""Not done: it takes more than it may, or could not be proven."""
+"""The outcome of a change that was not tried to the end: it takes more than it may, or could not be proven."""
 UNCHANGED: Final = 1
 WARM: Final = 2
 
@@ -201,7 +201,7 @@ def _put_back(
     work: tuple[UnitArray, UnitArray, UnitArray, BoolArray],
     seen: tuple[UnitArray, BoolArray],
 ) -> None:
-    """Excess and side of a vertex as they were."""
+    """Set the excess and the side of a vertex back to what they were."""
     work[2][v] = seen[0][v] = base[2][v]
     work[3][v] = seen[1][v] = base[3][v]
 
@@ -212,7 +212,7 @@ def _refill(
     work: tuple[UnitArray, UnitArray, UnitArray, BoolArray],
     seen: tuple[UnitArray, BoolArray],
 ) -> None:
-    """All as it was."""
+    """Set all columns back to what they were."""
     work[0][:] = base[0]
     work[1][:] = base[1]
     work[2][:] = base[2]

@@ -31,7 +31,7 @@ PAIR_THREADS: Final = 128
 """Threads in a block that solves pairs, a warp each."""
 
 OPEN_PAIR, UNLIMITED_PAIR = -1, -2
-"""In place of a pair's value: not solved there, or without a finite cut."""
+"""Stand for the value of a pair that was not solved there, and of one without a finite cut."""
 
 MOST_SHARDS: Final = 16
 """Shards of one network: a kernel gets the addresses of all of them as an argument."""

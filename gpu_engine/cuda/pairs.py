@@ -21,7 +21,7 @@ SIZES: Final = 256
 """A search may visit so many times the vertices of the reduced network before the host solves the pair."""
 
 POLL_S: Final = 0.0002
-"""How often the host looks whether the device is done."""
+"""The host looks this often, in seconds, whether the device is done."""
 
 
 def most_warps() -> int:
@@ -30,13 +30,13 @@ def most_warps() -> int:
 
 
 def seat_nbytes(n_vertices: int, n_arcs: int, warps: int) -> int:
-    """What a `DeviceSeat` of so many warps takes on the device, for a reduced network of this size."""
+    """Bytes that a `DeviceSeat` of so many warps takes on the device, for a reduced network of this size."""
     return 8 * warps * warp_words(n_vertices, n_arcs) + 24 * n_arcs + 4 * n_vertices + 8 * warps + 4096
 
 
 class DeviceSeat:
-    """As `gpu_engine.pairs.solver.Seat`, for values alone. Pairs that take too long here are solved by a seat of the
-    host."""
+    """Solves pairs as `gpu_engine.pairs.solver.Seat` does, for values alone. Pairs that take too long here are solved
+    by a seat of the host."""
 
     def __init__(self, solver: PairSolver, host: Seat, nbytes: int) -> None:
         """Takes at most ``nbytes`` on the current device. Raises `EngineError` if the reduced network cannot be proven
@@ -51,7 +51,7 @@ class DeviceSeat:
         if self._warps <= 0:
             raise OutOfMemory(f"{nbytes} bytes of device memory hold no search of a network of {n_arcs} arcs")
         self.left = 0
-        """How many pairs the host has solved."""
+        """The number of pairs that the host has solved."""
         self._kernel: PairKernel | None = None
         self.stream = next_stream()
 

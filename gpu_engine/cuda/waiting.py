@@ -13,7 +13,7 @@ from gpu_engine.engine import WORK_DONE, Control
 SPIN_S: Final = 0.001
 POLL_S: Final = 0.0002
 REPORT_S: Final = 0.05
-"""How often a running solve reports its counters."""
+"""A running solve reports its counters this often, in seconds."""
 
 WORK: Final = slice(Control.PUSHES, Control.PUSHES + len(WORK_DONE))
 """The slots of a control that hold the counters `WORK_DONE`."""

@@ -78,9 +78,9 @@ def warm_up() -> None:
 
 
 def _partition(network: Network) -> None:
-    """From nothing on several levels, brought up to date until all levels are looked at again, and held against one
-    from nothing. So many parts of what becomes so few vertices are no work for METIS, which would need a process. The
-    first vertex is so heavy that groups of any size are light."""
+    """Run all kernels of partitions: make a new one on several levels, bring it up to date until all levels are looked
+    at again, and compare it with a new one. There are so many parts that METIS, which would need a process, is not
+    asked. The first vertex is so heavy that groups of any size are light."""
     n, network = network.n_vertices, network.fork()
     for weights in ("one", "capacity"):
         network.set_capacity(np.array([STEPS]), np.array([NARROW]))  # the one without a limit

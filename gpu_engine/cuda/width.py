@@ -38,7 +38,8 @@ def _largest_sum(topology: Topology, edge_arc: Array) -> int:
 
 
 def widen(network: Network, topology: Topology, states: Iterable[CudaFlowState]) -> None:
-    """After an update: states that were not there to be asked, or hold infinite arcs, may have to become wide."""
+    """Make states wide after an update where they have to be: those that are not solved, and all of them if an edge is
+    infinite."""
     if network.finite_total < NARROW_LIMIT:
         return
     narrow = [state for state in states if not state.wide and (not state.solved or network.n_infinite)]

@@ -48,7 +48,7 @@ class Topology:
         return sum(held_bytes(array) for array in (self.row_offsets, self.capacity, self.undirected))
 
     def with_own_capacity(self) -> Self:
-        """The same with capacities that nobody else changes."""
+        """This topology with a copy of the capacities, which nobody else changes."""
         return replace(self, capacity=self.capacity.copy())
 
     def edges(self, state: State) -> tuple[Any, ...]:

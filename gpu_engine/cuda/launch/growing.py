@@ -25,7 +25,7 @@ def with_zeros(column: Array, more: int) -> Array:
 
 
 def inserted_bytes(inserted: Inserted) -> int:
-    """What `InsertedArcs` takes on a device."""
+    """Bytes that `InsertedArcs` takes on a device."""
     return 16 * len(inserted.keys) + 12 * len(inserted.tail) + 4
 
 
@@ -34,7 +34,7 @@ class InsertedArcs:
 
     def __init__(self, inserted: Inserted, before: Topology) -> None:
         self.k = len(inserted.keys)
-        """How many arcs are new."""
+        """The number of new arcs."""
         self._before = before
         self._tail, self._head = cupy.asarray(inserted.arc_tail), cupy.asarray(inserted.arc_head)
         self._reverse = cupy.asarray(inserted.reverse.astype(np.int32))

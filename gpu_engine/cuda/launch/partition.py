@@ -20,14 +20,14 @@ TABLES_BYTES: Final = 48 << 10
 """Shared memory that a block has without asking for more."""
 
 MOST_TILES: Final = 32
-"""In a block of a refinement."""
+"""A block of a refinement has at most so many tiles."""
 
 BINS: Final = 256
 SUMS_WORDS: Final = PARTITION_SUMS.itemsize // 8
 
 
 def scratch_bytes(n_vertices: int, k: int) -> int:
-    """What `Scratch` takes."""
+    """Bytes that `Scratch` takes on a device."""
     return 36 * n_vertices + (8 * BINS + 28) * (k + 1)
 
 

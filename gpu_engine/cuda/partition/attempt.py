@@ -13,21 +13,22 @@ from gpu_engine.errors import Cancelled
 from gpu_engine.types import VertexArray
 
 TICK_S: Final = 0.02
-"""How often who waits looks for a cancel."""
+"""A thread that waits looks this often, in seconds, for a cancel."""
 
 Divide: TypeAlias = Callable[[Control], VertexArray]
 """Gives the vertices of the smallest graph their parts, int32[n]."""
 
 
 class Attempt:
-    """What is known of it. Whoever drops it stops the threads."""
+    """A new partition while it is made. Whoever drops the attempt stops its threads."""
 
     def __init__(self, group: Array, levels: list[Level], ways: Sequence[Divide]) -> None:
-        """``group`` int32[n]: of each vertex of the finest graph as it was, its vertex in the next one, -1 for those
-        that were not there. ``levels``: the graphs between. Each of the ``ways`` divides the last one."""
+        """``group``, int32[n], has for each vertex of the finest graph, as it was then, its vertex in the next one, and
+        -1 for vertices that did not exist. ``levels`` are the graphs between. Each of the ``ways`` divides the last
+        one."""
         self.group, self.levels = group, levels
         self.age = 0
-        """Answers since it began."""
+        """How many answers were given since the attempt began."""
         control = Control()
         with_threads = ThreadPoolExecutor(len(ways), "partition")
         self._parts = [with_threads.submit(divide, control) for divide in ways]
@@ -36,7 +37,7 @@ class Attempt:
 
     @property
     def nbytes(self) -> int:
-        """What it holds on the device."""
+        """Bytes that the attempt holds on the device."""
         columns = sum(
             level.rows.nbytes + level.vertex_weight.nbytes + level.there.nbytes + level.group.nbytes
             for level in self.levels

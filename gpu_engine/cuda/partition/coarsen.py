@@ -9,7 +9,7 @@ from gpu_engine.cuda.launch.arrays import Array
 from gpu_engine.cuda.launch.partition import COARSEN, Rows, by_tile, strided
 
 ROUNDS: Final = 4
-"""In which vertices point at each other, before those that are left over pair off."""
+"""The number of rounds in which vertices point at each other, before those that are left over pair off."""
 
 ALONE: Final = 0.9
 """No level is made that has more than this share of the vertices of the one before."""

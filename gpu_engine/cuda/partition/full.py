@@ -47,14 +47,15 @@ kept: one seed is up to a tenth worse than another."""
 
 COARSE: Final = Effort(turns=100, patience=12, daring=3)
 FINE: Final = Effort(turns=100, patience=12, daring=1)
-"""Jet's own: on coarse graphs a vertex may lose three quarters of its links for a move, on the finest a quarter."""
+"""The bounds of Jet: on coarse graphs a vertex may lose three quarters of its links for a move, on the finest a
+quarter."""
 
 AROUND: Final = Effort(turns=24, patience=6, daring=1)
-"""Around what a change has touched."""
+"""The effort around vertices that a change has touched."""
 
 ALL_BORDERS: Final = Effort(turns=100, patience=24, daring=2)
-"""Of a finest graph whose cut has grown in spite of that. Levels of smaller graphs find less in thirty times the time
-(benchmarks/NOTES.md)."""
+"""The effort at all borders of a finest graph whose cut has grown in spite of `AROUND`. Levels of smaller graphs find
+less in thirty times the time (benchmarks/NOTES.md)."""
 
 
 class Whole:
@@ -113,7 +114,7 @@ class Whole:
         return cupy.asarray(numbers(common.reshape(k, k).get()))[part]
 
     def _back(self, group: Array, levels: list[Level], part: Array, control: Control) -> None:
-        """From the parts of the smallest graph, over those of the ``levels``, to those of the finest."""
+        """The parts of the finest graph, from those of the smallest one, over those of the ``levels``."""
         for level in reversed(levels):
             _go_on(control)
             own = cupy.zeros(level.n, np.int32)

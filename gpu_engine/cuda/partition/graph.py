@@ -41,8 +41,8 @@ class BucketList:
     """The graph of a partition on the device, with columns that are longer than its vertices are many."""
 
     def __init__(self, begin: Array, count: Array, head: Array, weight: Array, n_more: int = 0) -> None:
-        """From rows that begin there, int64[n], and have so many slots, int32[n]; those without a weight are dropped.
-        ``n_more`` slots at least are left at the end."""
+        """Lay out the links of compressed rows that begin at ``begin``, int64[n], and have ``count`` slots, int32[n];
+        links without a weight are dropped. At least ``n_more`` slots are left at the end."""
         n = self.n = len(begin)
         length = n + n // SHARE + 1
         used = cupy.zeros(length, np.int32)
@@ -89,7 +89,7 @@ class BucketList:
         return self.end + needed <= self.slots
 
     def packed_anew(self, n_more: int) -> "BucketList":
-        """The same links, with room for so many slots at the end."""
+        """A bucket list of the same links, with room for so many slots at the end."""
         rows = self.rows
         packed = BucketList(rows.start[: self.n], rows.used[: self.n], rows.head, rows.weight, n_more)
         return packed

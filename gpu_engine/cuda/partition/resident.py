@@ -44,23 +44,24 @@ from gpu_engine.partition.upkeep import Upkeep
 from gpu_engine.types import BoolArray, UnitArray, VertexArray
 
 MATURE: Final = 4
-"""Answers between the beginning of one from nothing, to be compared with the one at hand, and its end: a number, so
-that the same questions have the same answers however long the host takes."""
+"""How many answers are given between the beginning of a new partition, which is compared with the one at hand, and its
+end. It is a number of answers and no time, so that the same questions have the same answers however long the host
+takes."""
 
 SORT_BYTES: Final = 48
-"""For each arc, while the links of groups are added up."""
+"""Bytes for each arc while the links of groups are added up."""
 
 
 def device_partition_bytes(n_vertices: int, n_edges: int, n_arcs: int, k: int) -> int:
-    """What a partition takes on the device at most while it is made: the bucket list once more on the levels, and the
-    network's columns, or what adds up links."""
+    """Bytes that a partition takes on the device at most while it is made: the bucket list once more on the levels, and
+    the columns of the network, or the columns with which links are added up."""
     held = bucket_bytes(n_vertices, n_arcs) // 2 + scratch_bytes(n_vertices, k) + 28 * n_vertices
     made = max(12 * n_edges + 12 * n_arcs, 2 * 12 * n_arcs + SORT_BYTES * n_arcs) + 80 * n_vertices
     return (held + made) * (SHARE + 1) // SHARE + (1 << 20)
 
 
 class Held:
-    """What is on the device, for up to so many vertices as its columns are long."""
+    """The columns on the device, which have room for as many vertices as they are long."""
 
     def __init__(self, graph: BucketList, part: Array, vertex_weight: Array, k: int) -> None:
         length = len(graph.rows.start)
@@ -94,17 +95,17 @@ class CudaResidentPartition:
     """
 
     def __init__(self, question: Question, few: int | None = None) -> None:
-        """Graphs of so ``few`` vertices the host divides; None: of as many as is good."""
+        """Graphs of at most ``few`` vertices are divided by the host; None stands for the best such number."""
         self.question = question
         self._few = few_for(question.k) if few is None else few
         self.stream = next_stream()
         self._held: Held | None = None
         self._attempt: Attempt | None = None
-        """One from nothing that is on its way."""
+        """A new partition that is being made, to be compared with this one."""
         self._census = Census()
         self._scales = Scales(question.weights)
         self._vertex_weight: UnitArray = np.empty(0, np.int64)
-        """`ABSENT` for those that are not there."""
+        """int64[n]: what each vertex weighs, `ABSENT` for vertices that do not exist."""
         self._part: VertexArray | None = np.empty(0, np.int32)
         self._part_weight = np.zeros(question.k, np.int64)
         self._cut = self._limit = 0
@@ -132,7 +133,7 @@ class CudaResidentPartition:
 
     @property
     def limit(self) -> int:
-        """What a part may weigh."""
+        """What a part may weigh at most."""
         return self._limit
 
     @property
@@ -141,7 +142,7 @@ class CudaResidentPartition:
 
     @property
     def footprint(self) -> Footprint:
-        """What it takes at rest."""
+        """The memory that the partition takes at rest."""
         host = self._scales.nbytes + self._vertex_weight.nbytes + self._census.nbytes
         host += 0 if self._part is None else self._part.nbytes
         attempt = 0 if self._attempt is None else self._attempt.nbytes

@@ -34,7 +34,7 @@ class ReversedRows:
 
     @classmethod
     def of(cls, topology: Topology, edge_arc: Array, heads: Array, reverse: Array) -> "ReversedRows":
-        """From the edges' arcs and the columns of any state's records."""
+        """The reversed rows of a network, from the arcs of its edges and the columns of the records of any state."""
         carries = cupy.zeros(topology.n_arcs, np.bool_)
         carries[edge_arc[edge_arc >= 0]] = True
         arc = cupy.arange(topology.n_arcs, dtype=np.int32)
@@ -76,7 +76,7 @@ class Region:
     wide: bool
     mirrored: bool
     reversed_rows: ReversedRows | None = None
-    """Only presets on the reversed CSR have it."""
+    """The reversed rows; None for presets that do not work on the reversed CSR."""
     counters: DrainCounters = field(default_factory=DrainCounters)
 
     @property

@@ -174,9 +174,9 @@ class Preset:
 
     schedule: Callable[["Region"], Steps]
     reversed_rows: bool = False
-    """It works on WBPR's reversed CSR."""
+    """Whether the schedule works on WBPR's reversed CSR."""
     both_sides: bool = False
-    """The two regions that an update leaves are drained at once."""
+    """Whether the two regions that an update leaves are drained at once."""
 
 
 PRESETS: Final[Mapping[str, Preset]] = {
@@ -195,7 +195,7 @@ DEFAULT: Final = "default"
 
 
 def find(name: str) -> Preset | None:
-    """None for "default". Raises `UnknownEngine` with the names there are."""
+    """The preset of this name; None for "default". Raises `UnknownEngine` with the names that exist."""
     if name == DEFAULT:
         return None
     if name not in PRESETS:

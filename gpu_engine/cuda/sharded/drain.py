@@ -70,11 +70,11 @@ class Kernels:
 
     @property
     def first(self) -> Place:
-        """Its stream waits for all kernels."""
+        """The place whose stream waits for all kernels."""
         return self._places[0]
 
     def start(self) -> None:
-        """Queue them all."""
+        """Queue all kernels."""
         self._shards.places.barrier()
         for rank, place in enumerate(self._places):
             with place.on():
@@ -100,7 +100,7 @@ class Kernels:
         return arguments
 
     def cancel(self) -> None:
-        """All end after the step they are in: the first device tells the others."""
+        """Let all kernels end after the step they are in: the first device tells the others."""
         self._say(STOP, self._meetings[:1])
 
     def progress(self) -> NDArray[np.int64]:

@@ -60,12 +60,12 @@ class ShardedEngine(IncrementalEngine[ShardedFlowState]):
         self._places = Places(devices)
         self._states: list[ShardedFlowState] = []
         self._topology: Topology | None = None
-        """None: it is laid out at the next solve."""
+        """The network on the devices; None where it is laid out at the next solve."""
         room(self.needs.network)
 
     @property
     def stream(self) -> Any:
-        """Of what is done outside of any shard."""
+        """The stream of all work outside of the shards."""
         return cupy.cuda.Stream.null
 
     def open(self, terminals: Terminals) -> ShardedFlowState:
@@ -145,7 +145,8 @@ class ShardedEngine(IncrementalEngine[ShardedFlowState]):
             self._note(result, [state])
 
     def _note(self, result: NDArray[np.void] | None, states: list[ShardedFlowState]) -> None:
-        """What an update did, a `SHARD_UPDATE` record; None: nothing but to capacities of self-loops."""
+        """Note what an update has changed: a `SHARD_UPDATE` record, or None where it changed capacities of self-loops
+        alone."""
         for state in states:
             state.touched = True
             if result is not None:

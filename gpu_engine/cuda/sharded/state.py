@@ -24,7 +24,7 @@ class Columns:
 
     @classmethod
     def of(cls, topology: Topology, arcs: list[Array], role: NDArray[np.int8]) -> "Columns":
-        """Of arcs whose pair sums and residuals are not set yet."""
+        """The columns of arcs whose pair sums and residuals are not set yet."""
         shards = range(len(topology.places))
         roles = [role[topology.rows(shard)] for shard in shards]
         blank = [np.zeros(topology.vertices(shard), np.int64) for shard in shards]

@@ -18,10 +18,9 @@ from gpu_engine.types import ArcArray, UnitArray
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """What all flow states of a network share. ``first_vertex``, ``first_arc`` int64[shards + 1]: where each begins.
-
-    On the devices, for each shard: ``row_offsets`` int32[vertices + 1] from 0, ``capacity`` int32[arcs], int64 if wide.
-    """
+    """The columns that all flow states of a network share. ``first_vertex`` and ``first_arc``, int64[shards + 1], say
+    where each shard begins. On the device of each shard lie ``row_offsets``, int32[vertices + 1] from 0, and
+    ``capacity``, int32[arcs], or int64 if wide."""
 
     places: Places
     first_vertex: NDArray[np.int64]
