@@ -15,7 +15,8 @@ MOST_BYTES: Final = 4096
 
 
 def data_is_gone(settings: Settings) -> bool:
-    """In a few microseconds; False where nobody has said so, as with a Redis of one's own."""
+    """Whether somebody has said that the data are lost. Takes a few microseconds. Returns False where nobody has said
+    so, as with a Redis of one's own."""
     if settings.lock_descriptor is None:
         return False
     with suppress(OSError, ValueError, AttributeError):  # it may be written just now

@@ -30,7 +30,7 @@ class Kept:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """None where nothing is, or none may look."""
+    """The device and the inode of a file; None where there is none, or this process may not look."""
     try:
         found = path.stat()
     except OSError:

@@ -31,7 +31,7 @@ class WorkerPlan:
 
     @property
     def arguments(self) -> list[str]:
-        """Of ``python -m service.worker``."""
+        """The arguments of ``python -m service.worker``."""
         return ["--name", self.name, *([] if self.gpu is None else ["--gpu", str(self.gpu)])]
 
 

@@ -15,7 +15,7 @@ class Patience:
 
     @asynccontextmanager
     async def waits(self, timeout_s: float) -> AsyncIterator[None]:
-        """As `asyncio.timeout`, and over sooner if it comes to that: raises TimeoutError."""
+        """A context as that of `asyncio.timeout`, which may end sooner: raises TimeoutError."""
         over_at = asyncio.get_running_loop().time() + timeout_s
         async with asyncio.timeout_at(over_at if self._over_at is None else min(over_at, self._over_at)) as timeout:
             self._waits.add(timeout)

@@ -48,7 +48,7 @@ class Seen:
     """Commands of the owner that have not ended."""
 
     def with_one_more(self) -> "Seen":
-        """The same with one more command of the owner."""
+        """What was seen, with one more command of the owner."""
         return replace(self, waiting=self.waiting + 1)
 
     def is_free(self, command: Command) -> bool:

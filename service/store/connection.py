@@ -97,7 +97,7 @@ class _Tls(_ClosedIsAway, SSLConnection): ...
 
 
 class _Unix(PathOfFile, _ClosedIsAway, UnixDomainSocketConnection):
-    """To a socket whose file may be gone."""
+    """A connection to a Unix socket whose file may be gone."""
 
     async def connect_check_health(self, *args: Any, **options: Any) -> None:
         try:

@@ -56,7 +56,7 @@ class Catalogue:
         return None
 
     async def snapshots(self, name: str) -> list[SnapshotInfo] | None:
-        """The newest first; None for an unknown graph. Raises `Unreadable`."""
+        """The snapshots of a graph, the newest first; None for an unknown graph. Raises `Unreadable`."""
         graph_id = await self._redis.hget(self._keys.names, name)
         if graph_id is None:
             return None

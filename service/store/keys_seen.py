@@ -12,7 +12,8 @@ from typing import Final
 import structlog
 
 FILE: Final = "api-keys-seen"
-"""In the data directory. Its time of change is the last moment the keys are known to have been there."""
+"""The name of a file in the data directory. Its time of change is the last moment the keys are known to have been
+there."""
 
 TEXT: Final = """This service has API keys. While this file is here, nobody gets in without one, even if they are gone.
 To open it on purpose: headrace keys forget --open

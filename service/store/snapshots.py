@@ -63,7 +63,7 @@ class Capacities(BaseModel):
     vertex_capacity: UnitArray | None = None
     """int64[k], of these."""
     structure: Structure | None = None
-    """All that was inserted and deleted since the graph was loaded; None: nothing."""
+    """All that was inserted and deleted since the graph was loaded; None where nothing was."""
 
     @property
     def commit(self) -> str | None:

@@ -54,7 +54,7 @@ class Body:
             self.spool().write(piece)
 
     def spool(self) -> Spool:
-        """All of it as a file, for another process."""
+        """The whole body as a file, for another process."""
         if self._spool is None:
             self._spool = Spool()
             self._spool.write(self._short)
@@ -74,14 +74,14 @@ class Body:
         self.hold.settle(self.n_bytes)
 
     def view(self) -> memoryview:
-        """All of it, not copied."""
+        """The whole body, not copied."""
         return memoryview(self._short) if self._spool is None else self._spool.view()
 
     def pieces(self) -> Iterator[bytes]:
         return iter([bytes(self._short)]) if self._spool is None else self._spool.pieces()
 
     def to_json(self) -> bytes:
-        """All of it, where it is the JSON of a command's arguments."""
+        """The bytes of the whole body, where it is the JSON of a command's arguments."""
         return b"".join(self.pieces())
 
     def close(self) -> None:

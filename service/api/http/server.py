@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def descriptors(listener: socket.socket) -> list[socket.socket]:
-    """As many descriptors of one listening socket as connections are to be accepted at once."""
+    """Several descriptors of one listening socket: as many as connections are to be accepted at once."""
     return [listener, *(listener.dup() for _ in range(ACCEPTED_AT_ONCE - 1))]
 
 

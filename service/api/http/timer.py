@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 
 class Timer:
-    """At most one call that the event loop has to make later."""
+    """Has the event loop make at most one call later."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

@@ -62,7 +62,8 @@ class Repeats:
 
     @property
     def connection(self) -> int:
-        """To be read before the question is asked, and given to `keep` with its answer."""
+        """The number of the connection, which the caller reads before it asks the question and gives to `keep` with the
+        answer."""
         return self._versions.connection
 
     async def find(self, question: Question) -> Response | None:

@@ -78,7 +78,7 @@ async def _watches(name: str, backend: Backend) -> list[WatchSeen]:
 
 
 def _shown(name: str, one: WatchSeen, encoding: Encoding) -> bytes:
-    """As the worker has written it: its value is exact, and never parsed here."""
+    """A watch as JSON, with its value as the worker has written it: the value is exact, and never parsed here."""
     generation, _, version = (one.at or "-0").partition("-")
     value = "null" if one.seen is None or one.seen.value is None else one.seen.value
     if encoding == "strings" and value != "null":

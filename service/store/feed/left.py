@@ -60,5 +60,5 @@ class LeftFeeds:
 
 
 def _graphs(hook_id: str, row: bytes) -> list[str]:
-    """Those whose feeds a webhook reads."""
+    """The graphs whose feeds a webhook reads."""
     return list(json.loads(row)["graphs"])

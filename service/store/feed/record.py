@@ -55,7 +55,7 @@ class Event:
 
     @property
     def fields(self) -> dict[Any, Any]:
-        """As an entry of the stream."""
+        """The event as an entry of the stream."""
         return {"id": self.id, "event": self.type, "data": self.data}
 
     @classmethod
@@ -124,7 +124,7 @@ class Seen:
     """Edges have lower bounds, which the flow does not keep."""
 
     def fields(self, watch: str) -> dict[Any, Any]:
-        """In the hash of what was told."""
+        """The fields of a watch in the hash of what was told."""
         value = json.dumps({"value": self.value, "error": self.error})
         cut = b"" if self.cut is None else self.cut.packed()
         return {f"={watch}": value, f"#{watch}": cut, f"~{watch}": b"1" if self.ignores_lower else b""}

@@ -196,7 +196,7 @@ class Hooks:
             return None if row is None else Delivery.model_validate_json(row)
 
     async def deliveries(self, hook_id: str, status: str) -> list[Delivery]:
-        """Those of this status: pending ones in the order of their next tries, dead ones the newest first."""
+        """The deliveries of this status: pending ones in the order of their next tries, dead ones the newest first."""
         listed = self._keys.due(hook_id) if status == "pending" else self._keys.dead(hook_id)
         found = await self._redis.zrange(listed, 0, -1, desc=status != "pending")
         rows = await self._redis.hmget(self._keys.deliveries(hook_id), found) if found else []
@@ -258,7 +258,7 @@ class Hooks:
         return False
 
     async def _oldest_dead(self, pipe: Any, hook_id: str) -> list[bytes]:
-        """Those that go when one more comes."""
+        """The ids of the dead deliveries that are dropped when one more comes."""
         (found,) = await watched_async(pipe, [], ("ZREVRANGE", self._keys.dead(hook_id), str(MOST_DEAD - 1), "-1"))
         return list(found)
 

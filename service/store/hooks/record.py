@@ -52,7 +52,7 @@ class Webhook(BaseModel):
         return delivery.graph in self.graphs and delivery.type in (*self.types, RESET)
 
     def rotated(self, now: float) -> "Webhook":
-        """With a new secret."""
+        """The webhook with a new secret."""
         return self.model_copy(update={"secret": new_secret(), "old_secret": self.secret, "rotated_at": now})
 
 
@@ -64,7 +64,7 @@ class Delivery(BaseModel):
     type: str
     graph: str
     body: str
-    """As it is sent, the same at each try."""
+    """The body as it is sent, the same at each try."""
     created_at: float
     status: Literal["pending", "dead"] = "pending"
     attempts: int = 0
