@@ -90,7 +90,7 @@ def patch_from_arrow(model: type[B], limits: PatchLimits, body: memoryview) -> B
             raise ServiceError("invalid_body", f"row {nulls[0]}: {name} is null", nulls.tolist(), field=pointer(name))
         try:
             if name in AMOUNT_COLUMNS:
-                members[name] = _amounts(name, values, 0 if name == "scale" else decimals)
+                members[name] = _amounts(values, 0 if name == "scale" else decimals)
             elif name != UNLIMITED:
                 members[name] = check_ids(_ids(name, values))
         except ColumnFault as fault:
@@ -137,7 +137,7 @@ def _words(name: str, values: pa.DictionaryArray) -> list[str]:
     return [words[index] for index in values.indices.to_pylist()]
 
 
-def _amounts(name: str, column: pa.Array, decimals: int) -> list[str]:
+def _amounts(column: pa.Array, decimals: int) -> list[str]:
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal128(kind)):
         raise ColumnFault(f"holds integers, decimals or floats, not {kind}")
