@@ -1,11 +1,13 @@
 """The `headrace` command against a real service: API process, worker and Redis."""
 
 import json
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import Result
 from headrace import Client
 from typer.testing import CliRunner
 
@@ -43,13 +45,17 @@ class Shell:
         self.url = url
 
     def __call__(self, *words: str, expect: int = 0, typed: str = "") -> str:
-        """What a command prints."""
-        done = CliRunner(env={"HEADRACE_URL": self.url}).invoke(app, list(words), input=typed)
-        assert done.exit_code == expect, done.output
-        return done.output
+        """What a command prints, to either stream."""
+        return self._run(words, expect, typed).output
 
     def json(self, *words: str, typed: str = "") -> Any:
-        return json.loads(self(*words, "--json", typed=typed), parse_float=Decimal)
+        """What a program reads; a bar for people, where the command takes long, goes to the other stream."""
+        return json.loads(self._run((*words, "--json"), 0, typed).stdout, parse_float=Decimal)
+
+    def _run(self, words: Sequence[str], expect: int, typed: str) -> Result:
+        done = CliRunner(env={"HEADRACE_URL": self.url}).invoke(app, list(words), input=typed)
+        assert done.exit_code == expect, done.output
+        return done
 
 
 @pytest.fixture
