@@ -6,7 +6,8 @@ short since they lie beside the set. Where less arrives than the best cut, what 
 which arcs from the set carry no less than its own carry to others outside joins at once as well: without it the other
 side of a cut pays no more, and alone it is no better (Padberg and Rinaldi's second test). So rings of equal capacities
 ask for no flow. Each that joins is proven (`gpu_engine.checks.global_cuts`). Vertices that are tightly bound come
-first, as in maximum adjacency order, so that in dense networks nearly all join at once.
+first, as in maximum adjacency order, so that in dense networks nearly all join at once. Where flows in an undirected
+network take long all the same, vertices of it are drawn together (`gpu_engine.pairs.drawing`), and it goes on there.
 
 Padberg, Rinaldi, "An efficient algorithm for the minimum capacity cut problem", Mathematical Programming 47 (1990).
 Nagamochi, Ibaraki, "Computing edge-connectivity in multigraphs and capacitated graphs", SIAM Journal on Discrete
@@ -16,6 +17,7 @@ Algorithms 17 (1994).
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 import numpy as np
@@ -27,13 +29,23 @@ from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, EngineError, InvalidTerminals, Unbounded
 from gpu_engine.footprint import Footprint, Room, unlimited
 from gpu_engine.networks.network import Network
+from gpu_engine.pairs.drawing import IN_VAIN, ROUNDS, Smaller, next_round, of_joined
 from gpu_engine.pairs.joining import BEST, BROKEN, Joining, join, join_some
 from gpu_engine.pairs.values import Whole
 from gpu_engine.text.counted import counted
-from gpu_engine.types import INFINITE_RESIDUAL, MAX_TOTAL, BoolArray, UnitArray
+from gpu_engine.types import INFINITE_RESIDUAL, MAX_TOTAL, BoolArray, UnitArray, VertexArray
 
 STEPS: Final = 256
 """The kernel returns to its caller after so many vertices have joined."""
+
+SIZES: Final = 4
+"""After so many sizes (n + arcs) scanned in an undirected network vertices of it are drawn together."""
+
+WORTH: Final = 2
+"""That is done again if so small a part of the vertices was left the last time."""
+
+FEWEST: Final = 2
+"""Vertices of a network that has a cut."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -45,8 +57,8 @@ class GlobalCut:
 
 
 def global_cut_nbytes(n_vertices: int, n_arcs: int) -> int:
-    """Bytes that `global_cut` takes at most."""
-    return 46 * n_arcs + 68 * n_vertices + 4096
+    """At most what `global_cut` takes."""
+    return 64 * n_arcs + 112 * n_vertices + 4096
 
 
 def global_cut(
@@ -64,19 +76,17 @@ def global_cut(
     room(Footprint(global_cut_nbytes(n, network.n_arcs)))
     capacity = network.arc_capacity()
     ahead = Whole(network.row_offsets, network.head, network.reverse_arc, capacity)
-    side, best = cheapest_around_one(ahead)
     both_ways = network.has_directed_edges
-    for turned in (False, True)[: 1 + both_ways]:
-        whole = ahead if not turned else ahead._replace(capacity=capacity[network.reverse_arc])
-        joining = begin(whole, best)
-        while (done := join_some(whole, joining, STEPS, control.slots)) not in (n, BROKEN):
-            if control.cancelled:
-                raise Cancelled("cancelled between two vertices")
-            tell(done - 1 + turned * (n - 1), (n - 1) * (1 + both_ways))
-        if done == BROKEN:
-            raise EngineError("a global minimum cut could not be proven")
-        if joining.counts[BEST] < best:
-            best, side = int(joining.counts[BEST]), joining.best_side if turned else ~joining.best_side
+    found = _Search(ahead, control, may_draw=not both_ways)
+    found.run(lambda done: tell(done, (n - 1) * (1 + both_ways)))
+    if both_ways:
+        turned = _Search(
+            ahead._replace(capacity=capacity[network.reverse_arc]), control, may_draw=False, best=found.best
+        )
+        turned.run(lambda done: tell(done + n - 1, 2 * (n - 1)))
+        if turned.best < found.best:
+            found.best, found.side = turned.best, ~turned.side
+    best, side = found.best, found.side
     if best > MAX_TOTAL:
         raise Unbounded("every cut of the network holds an edge without limit")
     if not both_ways and 2 * int(side.sum()) > n:
@@ -84,6 +94,65 @@ def global_cut(
     if cut_capacity(network.row_offsets, network.head, capacity, side) != best:
         raise EngineError("a global minimum cut could not be proven: its edges have another capacity")
     return GlobalCut(best, side)
+
+
+class _Search:
+    """The best cut that holds a vertex on its source side, or any, and the network in which a better one is looked for:
+    the whole one, or one in which vertices are drawn together (`gpu_engine.pairs.drawing`)."""
+
+    def __init__(self, whole: Whole, control: Control, *, may_draw: bool, best: int | None = None) -> None:
+        self._whole, self._control, self._may_draw = whole, control, may_draw
+        self.side, self.best = cheapest_around_one(whole)
+        self.best = self.best if best is None else best
+        self._n = len(whole.row_offsets) - 1
+        self._group: VertexArray | None = None
+        """int32[n]: which vertex of the network at hand each one is; None: itself."""
+
+    def run(self, tell: Callable[[int], None]) -> None:
+        """Look for it; ``tell`` hears how many vertices have joined, or been drawn to others. Raises `Cancelled`."""
+        joining, slots = begin(self._whole, self.best), self._control.slots
+        begun = slots[Control.ARCS_SCANNED]
+        while True:
+            n = len(self._whole.row_offsets) - 1
+            most = begun + SIZES * (n + len(self._whole.head)) if self._may_draw else inf
+            done = join_some(self._whole, joining, STEPS, slots, float(most - slots[Control.ARCS_SCANNED]))
+            if done == BROKEN:
+                raise EngineError("a global minimum cut could not be proven")
+            if joining.counts[BEST] < self.best:
+                self._note(int(joining.counts[BEST]), ~joining.best_side)
+            if done == n or self.best == 0:
+                return
+            if self._control.cancelled:
+                raise Cancelled("cancelled between two vertices")
+            tell(self._n - n + done - 1)
+            if slots[Control.ARCS_SCANNED] > most:
+                joined = joining.joined
+                del joining
+                self._draw(joined)
+                joining, begun = begin(self._whole, self.best), slots[Control.ARCS_SCANNED]
+                self._may_draw = WORTH * (len(self._whole.row_offsets) - 1) < n
+
+    def _draw(self, joined: BoolArray) -> None:
+        """Go on in a network in which all that have joined are one vertex, and so are others. Raises `EngineError`."""
+        self._enter(of_joined(self._whole, joined))
+        number, in_vain = 0, 0
+        while number < ROUNDS and in_vain < IN_VAIN and len(self._whole.row_offsets) > FEWEST + 1:
+            smaller = next_round(self._whole, self.best, number)
+            number, in_vain = number + 1, in_vain + 1 if smaller is None else 0
+            if smaller is not None:
+                self._enter(smaller)
+
+    def _enter(self, smaller: Smaller) -> None:
+        self._whole = smaller.whole
+        self._group = smaller.group if self._group is None else smaller.group[self._group]
+        if len(smaller.whole.row_offsets) > FEWEST:
+            side, value = cheapest_around_one(smaller.whole)
+            if value < self.best:
+                self._note(value, side)
+
+    def _note(self, value: int, side: BoolArray) -> None:
+        """A better cut, of the network at hand."""
+        self.best, self.side = value, side if self._group is None else side[self._group]
 
 
 def begin(whole: Whole, best: int) -> Joining:
@@ -108,7 +177,10 @@ def nothing_joined(whole: Whole) -> Joining:
         best_side=np.zeros(n, np.bool_),
         residual=whole.capacity.copy(),
         mark=np.zeros(n, np.int32),
+        level=np.empty(n, np.int32),
         found_by=np.empty(n, np.int32),
+        present=np.empty(n, np.int32),
+        trail=np.empty(n + 1, np.int32),
         queue=np.empty(n, np.int32),
         log=np.empty(arcs + 1, np.int32),
         units=np.empty(arcs + 1, np.int64),

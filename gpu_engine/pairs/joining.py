@@ -37,7 +37,14 @@ class Joining(NamedTuple):
     """bool[n]: the side of the best cut that does not hold the first vertex, if this pass found that cut."""
     residual: UnitArray
     mark: NDArray[np.int32]
+    level: NDArray[np.int32]
+    """int32[n]: how many arcs lead from a vertex that a search has found to where it began."""
     found_by: ArcArray
+    """int32[n]: by which arc it was found."""
+    present: ArcArray
+    """int32[n]: the arc of its row whose turn it is to lead nearer, beginning with that one; -1: none does."""
+    trail: ArcArray
+    """int32[n + 1]: those of a path."""
     queue: VertexArray
     log: ArcArray
     units: UnitArray
@@ -73,11 +80,12 @@ def join(whole: Whole, joining: Joining, v: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def join_some(whole: Whole, joining: Joining, steps: int, slots: NDArray[np.int64]) -> int:
-    """Let at most so many vertices join. Returns how many have joined in all, or `BROKEN`."""
-    counts, n = joining.counts, len(whole.row_offsets) - 1
+def join_some(whole: Whole, joining: Joining, steps: int, slots: NDArray[np.int64], most: float = np.inf) -> int:
+    """Let up to so many vertices join, or fewer once more than ``most`` arcs are scanned; returns how many have in all,
+    or `BROKEN`."""
+    counts, n, begun = joining.counts, len(whole.row_offsets) - 1, slots[ARCS_SCANNED]
     for _ in range(steps):
-        if counts[JOINED] == n or slots[CANCEL] != 0:
+        if counts[JOINED] == n or slots[CANCEL] != 0 or slots[ARCS_SCANNED] - begun > most:
             break
         v = next_to_join(joining)
         if v < 0:  # no arc leads out of the set
@@ -138,61 +146,129 @@ def next_to_join(joining: Joining) -> int:
 
 @njit(cache=True, nogil=True)
 def flow_to(whole: Whole, joining: Joining, v: int, slots: NDArray[np.int64], most: float = np.inf) -> tuple[int, int]:
-    """Let flow come to v from the set until it is as much as the best cut, along shortest paths found backward, or
-    until so many arcs are scanned.
+    """Let flow come to v from the set until it is as much as the best cut, or until so many arcs are scanned: along
+    shortest paths, all of one length that there are after one search backward from v.
 
     Returns how many vertices of ``queue`` are cut off from the set, or -1, and how many arcs are noted; with a cut,
     the best cut becomes it. Noted arcs are distinct only by path; on more than there are, the rest is found by a look
     at all (`list_flow`).
     """
-    counts, residual, reverse = joining.counts, joining.residual, whole.reverse_arc
+    counts, residual, reverse, joined = joining.counts, joining.residual, whole.reverse_arc, joining.joined
+    mark, level, queue, found_by, log = joining.mark, joining.level, joining.queue, joining.found_by, joining.log
     arrives, noted, scanned = 0, 0, 0
     while arrives < counts[BEST]:
         counts[EPOCH] += 1
         epoch = counts[EPOCH]
-        joining.mark[v] = epoch
-        joining.queue[0] = v
-        end, k, start = 1, 0, -1
-        while k < end and start < 0:
-            x = joining.queue[k]
+        mark[v], level[v], queue[0] = epoch, 0, v
+        end, k, farthest = 1, 0, -1
+        while k < end and arrives < counts[BEST]:
+            x = queue[k]
+            if farthest >= 0 and level[x] > farthest:
+                break
             k += 1
             if (k & POLL_MASK == 0 and slots[CANCEL] != 0) or scanned > most:
                 return -1, noted
             scanned += whole.row_offsets[x + 1] - whole.row_offsets[x]
+            slots[ARCS_SCANNED] += whole.row_offsets[x + 1] - whole.row_offsets[x]
             for a in range(whole.row_offsets[x], whole.row_offsets[x + 1]):
                 w = whole.head[a]
-                if joining.mark[w] == epoch or residual[reverse[a]] == 0:
+                if mark[w] == epoch or residual[reverse[a]] == 0:
                     continue
-                joining.mark[w] = epoch
-                joining.found_by[w] = reverse[a]
-                if joining.joined[w]:
-                    start = w
-                    break
-                joining.queue[end] = w
-                end += 1
-            slots[ARCS_SCANNED] += whole.row_offsets[x + 1] - whole.row_offsets[x]
+                if joined[w]:
+                    farthest, bridge, y = level[x], reverse[a], x
+                    amount = min(residual[bridge], counts[BEST] - arrives)
+                    while y != v and amount > 0:
+                        amount = min(amount, residual[found_by[y]])
+                        y = whole.head[found_by[y]]
+                    y, over = x, bridge
+                    while amount > 0:  # as it was found; a call takes as long as many arcs
+                        residual[over] -= amount
+                        residual[reverse[over]] += amount
+                        if noted < len(log):
+                            log[noted] = over
+                        noted += 1
+                        if y == v:
+                            arrives += amount
+                            slots[PUSHES] += 1
+                            break
+                        over = found_by[y]
+                        y = whole.head[over]
+                    if arrives < counts[BEST] and residual[bridge] > 0 and level[x] > 1:
+                        amount, noted = _let_in(whole, joining, bridge, v, counts[BEST] - arrives, noted, slots)
+                        arrives += amount
+                    if arrives == counts[BEST] or residual[bridge] > 0:  # then x leads on no more
+                        break
+                elif farthest < 0:
+                    mark[w], level[w] = epoch, level[x] + 1
+                    found_by[w] = joining.present[w] = reverse[a]
+                    queue[end] = w
+                    end += 1
         if slots[CANCEL] != 0:
             return -1, noted
-        if start < 0:
+        if farthest < 0 and arrives < counts[BEST]:
             counts[BEST] = arrives
             return end, noted
-        amount = counts[BEST] - arrives
-        x = start
-        while x != v:
-            amount = min(amount, residual[joining.found_by[x]])
-            x = whole.head[joining.found_by[x]]
-        x = start
-        while x != v:
-            a = joining.found_by[x]
-            residual[a] -= amount
-            residual[reverse[a]] += amount
-            if noted < len(joining.log):
-                joining.log[noted] = a
-            noted += 1
-            x = whole.head[a]
+    return -1, noted
+
+
+@njit(cache=True, nogil=True)
+def _let_in(
+    whole: Whole, joining: Joining, bridge: int, v: int, most: int, noted: int, slots: NDArray[np.int64]
+) -> tuple[int, int]:
+    """Let up to so much flow in over the arc ``bridge`` and on to v, by paths on which each vertex is nearer to v than
+    the one before. Returns how much arrives, and how many arcs are noted."""
+    residual, trail, log, head = joining.residual, joining.trail, joining.log, whole.head
+    arrives = 0
+    trail[0] = bridge
+    while arrives < most and residual[bridge] > 0:
+        length = _way(whole, joining, int(head[bridge]), v)
+        if length == 0:
+            break
+        amount = most - arrives
+        for i in range(length):
+            amount = min(amount, residual[trail[i]])
+        for i in range(length):
+            residual[trail[i]] -= amount
+            residual[whole.reverse_arc[trail[i]]] += amount
+            if noted + i < len(log):
+                log[noted + i] = trail[i]
+        noted += length
         arrives += amount
         slots[PUSHES] += 1
-    return -1, noted
+    return arrives, noted
+
+
+@njit(cache=True, nogil=True)
+def _way(whole: Whole, joining: Joining, x: int, v: int) -> int:
+    """Put a path from x to v into ``trail``, behind its first arc; returns its length with that, or 0 if there is none.
+    Arcs that were of no use once are passed over."""
+    head, row_offsets, trail = whole.head, whole.row_offsets, joining.trail
+    present, found_by, mark, level = joining.present, joining.found_by, joining.mark, joining.level
+    epoch, length = mark[v], 1
+    while x != v:
+        a = present[x]
+        while a >= 0 and not (joining.residual[a] > 0 and mark[head[a]] == epoch and level[head[a]] == level[x] - 1):
+            a = _next_arc(a, row_offsets[x], row_offsets[x + 1], found_by[x])
+        present[x] = a
+        if a >= 0:
+            trail[length] = a
+            length += 1
+            x = int(head[a])
+            continue
+        if length == 1:
+            return 0
+        length -= 1
+        a = trail[length]
+        x = int(head[whole.reverse_arc[a]])
+        present[x] = _next_arc(a, row_offsets[x], row_offsets[x + 1], found_by[x])
+    return length
+
+
+@njit(cache=True, nogil=True)
+def _next_arc(a: int, first: int, end: int, begun: int) -> int:
+    """The arc behind ``a`` in a row that is read round from the one where it was ``begun``; -1 behind the last."""
+    a = a + 1 if a + 1 < end else first
+    return -1 if a == begun else a
 
 
 @njit(cache=True, nogil=True)

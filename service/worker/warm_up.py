@@ -42,6 +42,7 @@ from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import CapacityTable
 from gpu_engine.pairs.around import edges_around
 from gpu_engine.pairs.cut_tree import TreeGrower
+from gpu_engine.pairs.drawing import next_round, of_joined
 from gpu_engine.pairs.forest import forest, split
 from gpu_engine.pairs.global_cut import global_cut
 from gpu_engine.pairs.solver import PairSolver
@@ -239,6 +240,8 @@ def _pairs() -> None:
     contraction_failures(*whole, Slots(made.slot, made.up[:1], made.pairs[:1]), edges.around)
     split(made, 0, 3, 3, ends[:1], False)
     global_cut(network, control)
+    for number in range(4):  # as few looks do not draw anything together
+        next_round(of_joined(whole, np.zeros(4, np.bool_)).whole, 1, number)
 
 
 def _circulations(network: Network) -> None:

@@ -24,6 +24,7 @@ from gpu_engine.paths import decompose
 from gpu_engine.checks.contractions import Slots, contraction_failures
 from gpu_engine.pairs.around import edges_around
 from gpu_engine.pairs.cut_tree import TreeGrower
+from gpu_engine.pairs.drawing import next_round, of_joined
 from gpu_engine.pairs.forest import forest
 from gpu_engine.pairs.global_cut import global_cut
 from gpu_engine.pairs.solver import PairSolver
@@ -146,6 +147,8 @@ for undirected in (False, True, np.array([True, False, True, False, True])):
                 list(grower.grow(grower.seat(), Control()))
                 grower.finish()
                 seat = PairSolver.of(network, every).seat()
+                for number in range(4):
+                    next_round(of_joined(seat.solver.whole, every == 0).whole, 1, number)
                 made = forest(seat.solver, every, 1)
                 around = edges_around(seat.solver.whole, made).around
                 flows = made.pairs[made.made[:1]]
