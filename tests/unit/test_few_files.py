@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from service.beginning import REFUSED
 from service.open_files import FEWEST
 
 
@@ -27,7 +28,7 @@ def test_nor_does_a_process_start_that_is_started_by_itself(words: str) -> None:
     environment = {"HEADRACE_REDIS_URL": "redis://127.0.0.1:1/0", "PYTHONPATH": ":".join(sys.path)}
     done = subprocess.run(["bash", "-c", shell], env=environment, capture_output=True, text=True, timeout=120)
     told = f"headrace: a process may have {FEWEST - 1} files open here, and {FEWEST} are needed: see ulimit -n\n"
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", told)
+    assert (done.returncode, done.stdout, done.stderr) == (REFUSED, "", told)
 
 
 @pytest.mark.parametrize(
