@@ -23,7 +23,8 @@ REACHES: Final = 1
 """The mark of vertices that are known to reach a deficit or sink."""
 
 LOOKS: Final = 8
-"""At most so many looks at all vertices: each is for more than this part of them, which were found since the last."""
+"""A search looks at all vertices once more than one vertex in this many was found and waits in its queue. Therefore it
+does so about this many times at most."""
 
 
 @njit(cache=True, nogil=True)
@@ -83,10 +84,11 @@ def _find_all(
     """Add to ``found`` what it reaches by residual arcs, or (``mirror`` is an integer, see `gpu_engine.cpu.pseudoflow`)
     what reaches it. No such arc leads from one side of the cut to the other: ``within`` says on which one it is.
 
-    Breadth first, from what was found, as long as that is little. When it is more than a share of all vertices, each
-    that is not found looks for an arc to one that is, and most have one among their first few. So the other arcs of
-    most rows are not read. Beamer, Asanovic and Patterson, "Direction-optimizing breadth-first search" (2012). Here a
-    look at all sees what it has found itself, and is repeated while it finds as many again. O(n + m).
+    The search is breadth first as long as few vertices wait in its queue. When there are more (`LOOKS`), it reads the
+    row of each vertex that was not found, up to the first arc that joins it to a vertex that was; most vertices have
+    such an arc near the beginning of their row, so most arcs are not read. Beamer, Asanovic and Patterson,
+    "Direction-optimizing breadth-first search" (2012). Unlike theirs, such a pass uses what it has found itself, and
+    it is repeated while it finds many. O(n + m).
     """
     n = len(source_side)
     queue = np.empty(n, np.uint32)

@@ -20,7 +20,8 @@ from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE, ArcArray, BoolArray, End, UnitArray, VertexArray
 
 MANY: Final = 512
-"""If a cut has an end for so many vertices, one search of all of T takes no longer than those from its ends."""
+"""Where a cut has more ends than one for this many vertices of the network, one search of the whole sink side takes no
+longer than a search from each end."""
 
 
 class Solved(Protocol):
@@ -49,8 +50,9 @@ class HostCopy:
 def cut(network: Network, state: Solved, control: Control | None = None, near: End = "sources") -> Cut:
     """The minimum cut nearest this end, and whether it is the only one. O(n + m). Raises `Cancelled`.
 
-    What it pays for is paid for by the other one as well if each edge leads from the least source side to beyond the
-    greatest; then there is nothing more to pay there, since both cost the same. So it is the only one.
+    A minimum cut is the only one if each edge that it pays for leads from inside the least source side to outside the
+    greatest one, and its capped terminals lie likewise: then every other minimum cut pays for all of these as well, and
+    for nothing else, since both cost the same.
     """
     slots = (control or Control()).slots
     solved = _solved(network, state)

@@ -23,11 +23,13 @@ from gpu_engine.pairs.values import Whole
 from gpu_engine.types import BoolArray, VertexArray
 
 ROUNDS: Final = 64
-"""Rounds at most."""
+"""The largest number of rounds after one another."""
 
 IN_VAIN: Final = 3
-"""So many rounds after one another in which fewer than one vertex in `FEW` goes are the last."""
+"""The rounds end after this many in which too few vertices were drawn to others (`FEW`)."""
+
 FEW: Final = 32
+"""A round is in vain if it draws fewer than one in this many vertices to others."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

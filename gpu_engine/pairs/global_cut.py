@@ -39,13 +39,13 @@ STEPS: Final = 256
 """The kernel returns to its caller after so many vertices have joined."""
 
 SIZES: Final = 4
-"""After so many sizes (n + arcs) scanned in an undirected network vertices of it are drawn together."""
+"""Vertices of an undirected network are drawn together once the search has scanned this many times n + arcs."""
 
 WORTH: Final = 2
-"""That is done again if so small a part of the vertices was left the last time."""
+"""They are drawn together again if at most one vertex in this many was left the last time."""
 
 FEWEST: Final = 2
-"""Vertices of a network that has a cut."""
+"""The smallest number of vertices of a network that has a cut."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -77,16 +77,14 @@ def global_cut(
     capacity = network.arc_capacity()
     ahead = Whole(network.row_offsets, network.head, network.reverse_arc, capacity)
     both_ways = network.has_directed_edges
-    found = _Search(ahead, control, may_draw=not both_ways)
+    found = _Search(ahead, control, *cheapest_around_one(ahead), may_draw=not both_ways)
     found.run(lambda done: tell(done, (n - 1) * (1 + both_ways)))
+    side, best = found.side, found.best
     if both_ways:
-        turned = _Search(
-            ahead._replace(capacity=capacity[network.reverse_arc]), control, may_draw=False, best=found.best
-        )
+        backward = ahead._replace(capacity=capacity[network.reverse_arc])
+        turned = _Search(backward, control, ~side, best, may_draw=False)
         turned.run(lambda done: tell(done + n - 1, 2 * (n - 1)))
-        if turned.best < found.best:
-            found.best, found.side = turned.best, ~turned.side
-    best, side = found.best, found.side
+        side, best = ~turned.side, turned.best
     if best > MAX_TOTAL:
         raise Unbounded("every cut of the network holds an edge without limit")
     if not both_ways and 2 * int(side.sum()) > n:
@@ -100,10 +98,10 @@ class _Search:
     """The best cut that holds a vertex on its source side, or any, and the network in which a better one is looked for:
     the whole one, or one in which vertices are drawn together (`gpu_engine.pairs.drawing`)."""
 
-    def __init__(self, whole: Whole, control: Control, *, may_draw: bool, best: int | None = None) -> None:
+    def __init__(self, whole: Whole, control: Control, side: BoolArray, best: int, *, may_draw: bool) -> None:
+        """``side`` bool[n] is the source side of a cut of this value, from which the search begins."""
         self._whole, self._control, self._may_draw = whole, control, may_draw
-        self.side, self.best = cheapest_around_one(whole)
-        self.best = self.best if best is None else best
+        self.side, self.best = side, best
         self._n = len(whole.row_offsets) - 1
         self._group: VertexArray | None = None
         """int32[n]: which vertex of the network at hand each one is; None: itself."""
