@@ -470,10 +470,13 @@ def test_a_large_snapshot_keeps_nobody_waiting(
     finally:
         go.set()
     assert eventually(lambda: all(not graph.saving for graph in graphs.all()))
-    assert [graph.unsaved for graph in graphs.all()] == [3, 3, 3]
-    listed = caller.run(Catalogue(caller.dispatcher.client, caller.dispatcher.keys).snapshots("a"))
-    assert listed is not None
-    assert [snapshot.version for snapshot in listed] == [3]
+    catalogue = Catalogue(caller.dispatcher.client, caller.dispatcher.keys)
+    for graph in graphs.all():
+        listed = caller.run(catalogue.snapshots(graph.name))
+        assert listed is not None
+        [snapshot] = listed
+        assert snapshot.version in (3, 4)  # an update may be quicker than the lane, which takes the snapshot
+        assert graph.unsaved == 6 - snapshot.version
 
 
 def test_what_waits_to_be_written_is_bounded(
