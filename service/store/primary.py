@@ -91,8 +91,10 @@ class _Heard:
         self.is_open = False
 
     def opened(self) -> None:
-        """What is said at the beginning of a connection is over: its answers were read, and none is expected."""
-        self._server.opened += 1
+        """What is said at the beginning of a connection is over: its answers were read, and none is expected. Each user
+        of a kept connection says so too."""
+        if not self.is_open:
+            self._server.opened += 1
         self.is_open = True
 
     def answer(self) -> None:

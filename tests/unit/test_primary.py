@@ -18,7 +18,7 @@ from service.errors import ServiceError
 from service.settings import Settings
 from service.store import connection
 from service.store.connection import connect, connect_async, is_away, why_away
-from service.store.primary import ASKED_EVERY_S, GivenUp
+from service.store.primary import ASKED_EVERY_S, GivenUp, n_opened
 from tests.graphs import diamond
 from tests.service_fixtures import PATIENCE_S, Caller, StartWorker
 from tests.unit.test_redis_wait import a_redis
@@ -135,6 +135,18 @@ def test_connections_that_only_read_leave_a_replica_too(pair: Pair, settings: Se
 
     with blocking:
         asyncio.run(read_on())
+
+
+def test_a_connection_that_is_used_again_was_opened_once(pair: Pair, settings: Settings) -> None:
+    """Else watches are read before each update, as if Redis had been started again since the last one."""
+    with connect(settings) as client:
+        for _ in range(3):
+            assert client.ping()
+        assert n_opened(client) == 1
+        pair.first.client_kill_filter(_type="normal", skipme=True)
+        for _ in range(3):
+            assert client.ping()
+        assert n_opened(client) == 2
 
 
 def test_connections_are_not_waited_for_one_by_one_behind_a_machine_that_is_gone(
