@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gpu_engine.engine import Control, Engine, FlowState, Mode, SolveReport
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.footprint import Footprint, Room
-from gpu_engine.networks.free import free_vertices
+from gpu_engine.networks.free import free_roles
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.patience import Patience
 from gpu_engine.types import EdgeArray, UnitArray
@@ -152,7 +152,7 @@ class IncrementalEngine(Engine, Generic[State]):
         old = network.capacity[rows].copy()
         network.set_capacity(rows, capacity)
         try:
-            roles = [self._kept_role(free_vertices(network, state.terminals).role) for state in self._states]
+            roles = [self._kept_role(free_roles(network, state.terminals)) for state in self._states]
             self._store_infinite(rows, capacity)
         except Exception:
             network.set_capacity(rows, old)

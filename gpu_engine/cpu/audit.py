@@ -26,7 +26,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gpu_engine.checks.certificate import Certificate, failures
-from gpu_engine.networks.free import ORDINARY, SOURCE, free_vertices
+from gpu_engine.networks.free import ORDINARY, SOURCE, free_roles
 from gpu_engine.networks.growing import with_zeros
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
@@ -57,7 +57,7 @@ class Audit:
         cls, network: Network, terminals: Terminals, excess: UnitArray, source_side: BoolArray, proven: Certificate
     ) -> "Audit":
         """The audit of a state that a full check has just proven. O(n), and O(n + m) if an edge is infinite."""
-        return cls(free_vertices(network, terminals).role, excess.copy(), source_side.copy(), proven.value)
+        return cls(free_roles(network, terminals), excess.copy(), source_side.copy(), proven.value)
 
     def copy(self) -> "Audit":
         """An audit that goes on from the same proof. O(n)."""

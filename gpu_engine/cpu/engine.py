@@ -18,7 +18,7 @@ from gpu_engine.cpu.state import CpuFlowState
 from gpu_engine.cpu.trying import trials_of
 from gpu_engine.engine import Bottlenecks, Control, Cut, Engine, FlowState, Fork
 from gpu_engine.footprint import Footprint, Needs, Room, on_cpu, unlimited
-from gpu_engine.networks.free import ORDINARY, SINK, SOURCE, free_vertices
+from gpu_engine.networks.free import ORDINARY, SINK, SOURCE, free_roles
 from gpu_engine.networks.growing import Growth
 from gpu_engine.networks.links import shift_arc_capacity
 from gpu_engine.networks.network import Network
@@ -52,7 +52,7 @@ class CpuEngine(ForkableEngine[CpuFlowState]):
         n = self.network.n_vertices
         state = CpuFlowState(
             terminals=terminals,
-            role=free_vertices(self.network, terminals).role,
+            role=free_roles(self.network, terminals),
             residual=np.empty(self.network.n_arcs, np.int64),
             excess=np.empty(n, np.int64),
             source_side=np.empty(n, np.bool_),
@@ -165,7 +165,7 @@ class CpuEngine(ForkableEngine[CpuFlowState]):
         return type(self)(network, room)
 
     def _recap(self, state: CpuFlowState, terminals: Terminals) -> bool:
-        role, side = free_vertices(self.network, terminals).role, state.source_side
+        role, side = free_roles(self.network, terminals), state.source_side
         if not state.solved or (side & (role == SINK)).any() or (~side & (role == SOURCE)).any():
             return False
         if self._passes_on(state, (state.role == ORDINARY) & (role != ORDINARY), role):

@@ -33,7 +33,7 @@ from gpu_engine.engine import WORK_DONE, Control, FlowState, SolveReport
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Footprint, Needs, Room, arranging_bytes, on_cuda, unlimited
 from gpu_engine.incremental import TooSlow
-from gpu_engine.networks.free import SOURCE, free_vertices
+from gpu_engine.networks.free import SOURCE, free_roles
 from gpu_engine.networks.growing import Growth
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
@@ -86,7 +86,7 @@ class CudaEngine(HostAnswers):
     @device_call
     def open(self, terminals: Terminals) -> CudaFlowState:
         terminals.check(self.network.n_vertices)
-        role = free_vertices(self.network, terminals).role
+        role = free_roles(self.network, terminals)
         n = self.network.n_vertices
         wide = needs_wide(self.network, self._topology)
         self._room(self._needs(wide).state + Footprint(device=arranging_bytes(n, self.network.n_arcs)))

@@ -20,7 +20,7 @@ from gpu_engine.cuda.state import CudaFlowState
 from gpu_engine.cuda.transfer import host_copy, own_supply
 from gpu_engine.engine import FlowState, Fork
 from gpu_engine.footprint import Room, unlimited
-from gpu_engine.networks.free import free_vertices
+from gpu_engine.networks.free import free_roles
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.trials import Trials
@@ -90,7 +90,7 @@ class DeviceForks(ForkableEngine[CudaFlowState]):
     @device_call
     def _recap(self, state: CudaFlowState, terminals: Terminals) -> bool:
         """A terminal that gets its first cap, or loses it, takes a cold solve."""
-        role = free_vertices(self.network, terminals).role
+        role = free_roles(self.network, terminals)
         if not state.solved or not np.array_equal(role, state.role.get()):
             return False
         n = self.network.n_vertices

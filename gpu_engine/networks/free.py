@@ -39,8 +39,16 @@ def uncapped_roles(n_vertices: int, terminals: Terminals) -> NDArray[np.int8]:
     return role
 
 
+def free_roles(network: Network, terminals: Terminals) -> NDArray[np.int8]:
+    """int8[n]: the ``role`` of `free_vertices`, alone. Raises `Unbounded` as that does. O(n), plus O(m) if any edge is
+    infinite."""
+    if network.n_infinite:
+        return free_vertices(network, terminals).role
+    return uncapped_roles(network.n_vertices, terminals)
+
+
 def free_vertices(network: Network, terminals: Terminals) -> FreeVertices:
-    """Raises `Unbounded` with the path. O(terminals), plus O(n + m) if any edge is infinite."""
+    """Raises `Unbounded` with the path. O(n), plus O(m) if any edge is infinite."""
     n = network.n_vertices
     role = uncapped_roles(n, terminals)
     order = np.flatnonzero(role != ORDINARY).astype(np.int32)  # faster of booleans

@@ -13,7 +13,7 @@ from gpu_engine.cpu.lines import crossing_arcs
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.free import SINK as FREE_SINK
 from gpu_engine.networks.free import SOURCE as FREE_SOURCE
-from gpu_engine.networks.free import free_vertices
+from gpu_engine.networks.free import free_roles
 from gpu_engine.networks.links import build_csr, sum_arc_capacity
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
@@ -90,7 +90,7 @@ def whole_of(network: Network, terminals: Terminals, rows: EdgeArray, *, supply:
     """The links of a network in which the edges ``rows``, which have a limit, are multiplied by the factor, or all caps
     of sources (``supply``), or all those of sinks (``demand``). O(n + m)."""
     columns = network.n_arcs, network.edge_arc, network.reverse_arc
-    role = free_vertices(network, terminals).role
+    role = free_roles(network, terminals)
     arcs, two = np.flatnonzero(network.head[network.reverse_arc] < network.head).astype(np.int32), np.int32(TERMINALS)
     fed, drained = role[terminals.sources] != FREE_SOURCE, role[terminals.sinks] != FREE_SINK
     from_source, to_sink = terminals.sources[fed] + two, terminals.sinks[drained] + two

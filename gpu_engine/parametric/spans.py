@@ -16,7 +16,7 @@ from gpu_engine.checks.nested import Way, way_of_cuts
 from gpu_engine.checks.together import Drawn, End, Rows, known_sides, together_failures
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.errors import EngineError
-from gpu_engine.networks.free import free_vertices
+from gpu_engine.networks.free import free_roles
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.parametric.curve import Point
 from gpu_engine.parametric.links import (
@@ -80,7 +80,7 @@ class SpanProber:
     def _begin(self, first: Answer, last: Answer) -> None:
         prober = self.prober
         network, ends, scaled = prober.network, prober.terminals, prober.scaled
-        role = free_vertices(network, ends).role
+        role = free_roles(network, ends)
         self._way = way_of_cuts(network, role, prober.rows, supply=scaled.supply, demand=scaled.demand)
         whole = whole_of(network, ends, prober.rows, supply=scaled.supply, demand=scaled.demand)
         if whole.links.total(0, 1) >= INFINITE_RESIDUAL:

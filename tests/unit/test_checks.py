@@ -9,7 +9,6 @@ import pytest
 from gpu_engine.checks import certificate as certificates
 from gpu_engine.checks.certificate import Certificate, certify, own_supply, verdict
 from gpu_engine.checks.flows import prove_flow
-from gpu_engine.checks.scans import is_sparse
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
@@ -124,7 +123,7 @@ def nothing(claim: Claim) -> None:
     """The flow itself is at fault."""
 
 
-@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("few", [0, 8])
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize(
     ("flow", "source_side", "spoil", "failure"),
@@ -149,10 +148,11 @@ def test_each_condition_alone(
     spoil: Callable[[Claim], None],
     failure: str,
     shared: bool,
-    sparse: bool,
+    few: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(certificates, "is_sparse", lambda *_: sparse)
+    """The sink side looks for the cut if no side is too large for it (``few`` is 0), else the source side does."""
+    monkeypatch.setattr(certificates, "FEW", few)
     claim = Claim.of(flow, source_side, shared=shared)
     spoil(claim)
     certificate = claim.certificate()
@@ -184,6 +184,21 @@ def test_parallel_edges_are_added_up_whatever_an_engine_says() -> None:
     flow, side = np.array([-3, 3]), np.array([True, False])
     assert not certify(network, ends, np.array([0, 4]), flow, side, claimed).valid
     assert certify(network, ends, np.array([0, 6]), 2 * flow, side, claimed) == Certificate(True, 6, 6)
+
+
+def test_an_infinite_edge_takes_in_those_beside_it_whatever_an_engine_says() -> None:
+    """0 and 1 have an infinite edge and one of 3 units, which adds nothing. An edge of 2 leads from 1 to 2."""
+    tail, head = np.array([0, 0, 1], np.int32), np.array([1, 1, 2], np.int32)
+    network = Network(EdgeList(3, tail, head, np.array([INFINITE, 3, 2])))
+    capacity = network.arc_capacity()
+    claimed, residual, arcs = capacity.copy(), capacity.copy(), network.edge_arc[[0, 2]]
+    claimed[arcs[0]] += 3
+    residual[arcs] -= 2
+    residual[network.reverse_arc[arcs]] += 2
+    columns = residual, np.array([-2, 0, 2]), np.array([True, True, False])
+    assert certify(network, Terminals.of([0], [2]), *columns, claimed) == Certificate(True, 2, 2)
+    residual[arcs[0]] += 3
+    assert not certify(network, Terminals.of([0], [2]), *columns, claimed).valid
 
 
 @pytest.mark.parametrize("said", [False, True])
@@ -268,11 +283,3 @@ def test_flow_that_leads_round_is_told_where_it_is_to_be_acyclic(opposite: int) 
     wrong = ("flow leads round in a cycle",) if opposite else ()
     assert prove_flow(network, ENDS, flow, acyclic=True).failures == wrong
     assert prove_flow(network, ENDS, flow).failures == ()
-
-
-def test_few_arcs_with_flow_are_told() -> None:
-    capacity = np.full(100_000, 5)
-    for share, sparse in ((0.0, True), (0.2, True), (0.8, False), (1.0, False)):
-        residual = np.where(np.random.default_rng(1).random(len(capacity)) < share, 3, 5)
-        assert is_sparse(capacity, residual) == sparse
-    assert not is_sparse(capacity[:0], capacity[:0])

@@ -31,7 +31,7 @@ from gpu_engine.engine import Bottlenecks, Control, Cut, FlowState, Fork
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Needs, Room, on_shards, unlimited
 from gpu_engine.incremental import IncrementalEngine, TooSlow
-from gpu_engine.networks.free import ORDINARY, free_vertices
+from gpu_engine.networks.free import ORDINARY, free_roles
 from gpu_engine.networks.growing import Growth
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
@@ -70,7 +70,7 @@ class ShardedEngine(IncrementalEngine[ShardedFlowState]):
 
     def open(self, terminals: Terminals) -> ShardedFlowState:
         terminals.check(self.network.n_vertices)
-        role = free_vertices(self.network, terminals).role
+        role = free_roles(self.network, terminals)
         self._room(self.needs.state)
         state = ShardedFlowState(terminals=terminals, role=role, patience=Patience(least=FEW_BROKEN))
         self._states.append(state)
