@@ -18,7 +18,7 @@ from gpu_engine.checks.certificate import Certificate, verdict
 from gpu_engine.cuda.arrange import Arrangement, sinks_first
 from gpu_engine.cuda.host_answers import HostAnswers
 from gpu_engine.cuda.launch.arrays import Array, Topology, new_arcs
-from gpu_engine.cuda.launch.certify import certify
+from gpu_engine.cuda.launch.certify import certify, prove
 from gpu_engine.cuda.launch.drain import Drains
 from gpu_engine.cuda.launch.growing import InsertedArcs, inserted_bytes, with_zeros
 from gpu_engine.cuda.launch.state import saturate, zero_flow
@@ -259,7 +259,12 @@ class CudaEngine(HostAnswers):
     @device_call
     def certificate(self, state: FlowState, *, complete: bool = True) -> Certificate:
         own = self._own(state)
-        found = certify(self._topology, own, own_supply(self.network.n_vertices, own.terminals))
+        supply = own_supply(self.network.n_vertices, own.terminals)
+        found = None
+        if not self.network.n_infinite or not (own.wide or self.network.has_shared_links):
+            found = prove(self._topology, own, supply)
+        if found is None:
+            found = certify(self._topology, own, supply)
         first = [int(found[name]) for name in OFFENDERS]
         side = own.sides_of_terminals()
         return verdict(own.terminals, *side, int(found["across"]), int(found["cut_capacity"]), first)

@@ -24,6 +24,9 @@ CLUSTER: Final = 8
 NARROW_LIMIT: Final = 1 << 30
 """Pair sums below this fit int32 residuals."""
 
+ARCS_OF_WARP: Final = 512
+"""Arcs of a certificate that a warp looks at one after the other."""
+
 INSIDE, TARGET, OUTSIDE = 0, 1, 2
 """Roles of a vertex in the region of a preset: excess passes through it, it takes everything, or it is left alone."""
 
@@ -80,6 +83,7 @@ CONSTANTS: Final[Mapping[str, int]] = {
     "INSIDE_REGION": INSIDE,
     "TARGET_OF_REGION": TARGET,
     "OUTSIDE_REGION": OUTSIDE,
+    "ARCS_OF_WARP": ARCS_OF_WARP,
     "PAIR_THREADS": PAIR_THREADS,
     "OPEN_PAIR": OPEN_PAIR,
     "UNLIMITED_PAIR": UNLIMITED_PAIR,
@@ -96,7 +100,12 @@ UPDATE_RESULT: Final = np.dtype(
 OFFENDERS: Final = ("residual", "balance", "terminal", "crossing", "side")
 """The conditions of a certificate, in the order of `gpu_engine.checks.certificate`."""
 
-FINDINGS: Final = np.dtype([(name, "i4") for name in (*OFFENDERS, "pad")] + [("across", "i8"), ("cut_capacity", "i8")])
+SHARD_FINDINGS: Final = np.dtype(
+    [(name, "i4") for name in (*OFFENDERS, "pad")] + [("across", "i8"), ("cut_capacity", "i8")]
+)
+"""The answer of a certificate's scan over shards: see `ShardFindings` in sharded/certify.cu."""
+
+FINDINGS: Final = np.dtype([*SHARD_FINDINGS.descr, ("total", "u8")])
 """The answer of a certificate's scan: see `Findings` in certify.cu."""
 
 DRAIN_PROGRESS: Final = np.dtype(
@@ -182,7 +191,7 @@ RECORDS: Final[Mapping[str, np.dtype[np.void]]] = {
     "ShardDrain": SHARD_DRAIN,
     "ShardOutcome": SHARD_OUTCOME,
     "Meeting": MEETING,
-    "ShardFindings": FINDINGS,
+    "ShardFindings": SHARD_FINDINGS,
     "PartitionSums": PARTITION_SUMS,
     "PartitionArguments": PARTITION_ARGUMENTS,
 }

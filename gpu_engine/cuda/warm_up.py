@@ -74,6 +74,11 @@ def warm_up() -> None:
             engine.flow(state)
         engine.grow(grow(network, Structure(1, None, *_GROWN, np.zeros(2, np.bool_))))
         engine.solve(state, cold=True)
+        engine.update(
+            np.array([STEPS]), np.array([NARROW])
+        )  # a certificate asks another way where an edge has no limit
+        engine.solve(state)
+        engine.certificate(state)
         _partition(network)
 
 

@@ -1,14 +1,16 @@
 // The certificate of gpu_engine/checks/certificate.py on the device: conditions 1-5 from capacities, residuals and
-// excesses alone. The scan knows nothing of how the answer was made; `add_capacities` (state.cu) lays out the capacities
-// anew for it.
+// excesses alone, and nothing of how the answer was made. `sum_edges`, `sum_arcs` and `sum_vertices` prove a state that is
+// right. `certify_arcs` and `certify_vertices` find what is wrong with another one; `add_capacities` (state.cu) lays out the
+// capacities of arcs anew for them.
 
-#include "arc.cuh"
+#include "edges.cuh"
 #include "layout.cuh"
 
 struct Findings {  // an offending arc or vertex for each condition, -1 if there is none
     int residual, balance, terminal, crossing, side;
     int pad;
     Units across, cut_capacity;
+    unsigned long long total;  // zero if what is compared by sums agrees
 };
 SAME_SIZE(Findings);
 SAME_PLACE(Findings, residual);
@@ -18,6 +20,7 @@ SAME_PLACE(Findings, crossing);
 SAME_PLACE(Findings, side);
 SAME_PLACE(Findings, across);
 SAME_PLACE(Findings, cut_capacity);
+SAME_PLACE(Findings, total);
 
 __device__ __forceinline__ Units sum_of_warp(Units x) {
     for (int lanes = 16; lanes > 0; lanes /= 2) x += __shfl_xor_sync(0xffffffffu, x, lanes);
@@ -59,12 +62,96 @@ extern "C" __global__ void certify_arcs(int n_arcs, const Arc* arcs, const Capac
     }
 }
 
+// Conditions 3 and 5.
+__device__ __forceinline__ void check_vertex(int v, Role role, bool in_s, Units excess, Findings* found) {
+    if ((role == SINK && in_s) || (role == SOURCE && !in_s)) found->terminal = v;
+    if (role == ORDINARY && (in_s ? excess < 0 : excess > 0)) found->side = v;
+}
+
 extern "C" __global__ void certify_vertices(int n, const Units* own, const Units* outflow, const Units* excess,
                                             const signed char* role, const bool* source_side, Findings* found) {
     for (int v = blockIdx.x * blockDim.x + threadIdx.x; v < n; v += gridDim.x * blockDim.x) {
         if (own[v] - outflow[v] != excess[v]) found->balance = v;
-        if ((role[v] == SINK && source_side[v]) || (role[v] == SOURCE && !source_side[v])) found->terminal = v;
-        if (role[v] != ORDINARY) continue;
-        if (source_side[v] ? excess[v] < 0 : excess[v] > 0) found->side = v;
+        check_vertex(v, (Role)role[v], source_side[v], excess[v], found);
     }
+}
+
+// Sums with random weights modulo 2^64 in place of comparisons one by one: see gpu_engine/checks/fingerprints.py. With
+// a weight for each vertex and one for each link, and r and c for residual and capacity, the total is
+//   (supply - excess) * weight of v, summed over vertices
+//   + r * (weight of the tail + weight of the link), summed over arcs
+//   - c * (the same), summed over arcs, which is done edge by edge.
+// The weights of vertices compare excesses with what flows in and out (condition 2), those of links the residuals of a
+// link with its capacities (condition 1). An infinite edge must be the only one of its link, as it takes others in.
+struct Seeds { unsigned long long vertex, link; };
+
+__device__ __forceinline__ unsigned long long weight(unsigned place, unsigned long long seed) {
+    unsigned long long x = (place + seed) * 0x9E3779B97F4A7C15ull;
+    return ((x ^ (x >> 29)) * 0xBF58476D1CE4E5B9ull) | 1;
+}
+
+__device__ __forceinline__ void add_to(unsigned long long* sum, unsigned long long share) {
+    share = sum_of_warp((Units)share);
+    if (threadIdx.x % 32 == 0 && share != 0) atomicAdd(sum, share);
+}
+
+extern "C" __global__ void sum_edges(int n_edges, const int* edge_arc, const Units* capacity, const bool* undirected,
+                                     int n_undirected, const Arc* arcs, const bool* source_side, Seeds seeds,
+                                     Findings* found) {
+    Edges edges{edge_arc, undirected, n_undirected};
+    unsigned long long total = 0;
+    Units cut_capacity = 0;
+    for (int row = blockIdx.x * blockDim.x + threadIdx.x; row < n_edges; row += gridDim.x * blockDim.x) {
+        int a = edge_arc[row];
+        if (a < 0) continue;
+        int head = arcs[a].head, r = arcs[a].reverse, tail = arcs[r].head;
+        bool both = edges.both(row);
+        unsigned long long link = weight(min(a, r), seeds.link), w = weight(tail, seeds.vertex) + link;
+        if (both) w += weight(head, seeds.vertex) + link;
+        Units units = capacity[row] == INFINITE ? (Units)INFINITE_RESIDUAL : capacity[row];
+        total -= w * (unsigned long long)units;
+        if (source_side[tail] != source_side[head] && (both || source_side[tail])) cut_capacity += units;
+    }
+    add_to(&found->total, total);
+    add_to((unsigned long long*)&found->cut_capacity, cut_capacity);
+}
+
+// The vertex in whose row arc `a` lies: one of `first` .. `end` - 1.
+__device__ __forceinline__ int row_of(const int* row_offsets, int first, int end, int a) {
+    while (end - first > 1) {
+        int middle = first + (end - first) / 2;
+        if (row_offsets[middle] <= a) first = middle;
+        else end = middle;
+    }
+    return first;
+}
+
+// Each warp has ARCS_OF_WARP arcs that lie side by side, so that the row of each is found among a few.
+extern "C" __global__ void sum_arcs(int n, int n_arcs, const int* row_offsets, const Arc* arcs, const bool* source_side,
+                                    Seeds seeds, Findings* found) {
+    unsigned thread = blockIdx.x * blockDim.x + threadIdx.x, stride = gridDim.x * blockDim.x / 32 * ARCS_OF_WARP;
+    unsigned long long total = 0;
+    for (unsigned begin = thread / 32 * ARCS_OF_WARP; begin < n_arcs; begin += stride) {
+        unsigned end = min(begin + ARCS_OF_WARP, (unsigned)n_arcs);
+        int first = row_of(row_offsets, 0, n, begin), beyond = row_of(row_offsets, first, n, end - 1) + 1;
+        for (unsigned a = begin + thread % 32; a < end; a += 32) {
+            Arc arc = arcs[a];
+            int u = row_of(row_offsets, first, beyond, a);
+            unsigned long long w = weight(u, seeds.vertex) + weight(min((int)a, arc.reverse), seeds.link);
+            total += w * (unsigned long long)(Units)arc.residual;
+            if (arc.residual < 0) found->residual = a;
+            if (arc.residual != 0 && source_side[u] && !source_side[arc.head]) found->crossing = a;
+        }
+    }
+    add_to(&found->total, total);
+}
+
+extern "C" __global__ void sum_vertices(int n, const Units* own, const Units* excess, const signed char* role,
+                                        const bool* source_side, Seeds seeds, Findings* found) {
+    unsigned long long total = 0;
+    for (int v = blockIdx.x * blockDim.x + threadIdx.x; v < n; v += gridDim.x * blockDim.x) {
+        total += weight(v, seeds.vertex) * (unsigned long long)(own[v] - excess[v]);
+        check_vertex(v, (Role)role[v], source_side[v], excess[v], found);
+    }
+    add_to(&found->total, total);
 }

@@ -5,7 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.checks.certificate import Certificate, verdict
-from gpu_engine.cuda.layout import FINDINGS, OFFENDERS
+from gpu_engine.cuda.layout import OFFENDERS, SHARD_FINDINGS
 from gpu_engine.cuda.sharded.launch import Shards
 from gpu_engine.cuda.sharded.solving import own_supplies
 from gpu_engine.networks.terminals import Terminals
@@ -19,7 +19,7 @@ def certify(shards: Shards, terminals: Terminals) -> Certificate:
 
     O(n + m), waits. Takes 16 bytes a vertex.
     """
-    places, blank = shards.places.all, np.zeros(1, FINDINGS)
+    places, blank = shards.places.all, np.zeros(1, SHARD_FINDINGS)
     for name in OFFENDERS:
         blank[name] = -1
     own, outflow, findings = own_supplies(shards.topology, terminals), [], []
@@ -37,7 +37,7 @@ def certify(shards: Shards, terminals: Terminals) -> Certificate:
     found = []
     for place, finding in zip(places, findings, strict=True):
         with place.on():
-            found.append(finding.get().view(FINDINGS)[0])
+            found.append(finding.get().view(SHARD_FINDINGS)[0])
     shards.clear_tally()
     first = [max(int(each[name]) for each in found) for name in OFFENDERS]
     across, cut_capacity = (sum(int(each[name]) for each in found) for name in ("across", "cut_capacity"))
