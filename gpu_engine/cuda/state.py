@@ -63,8 +63,8 @@ class CudaFlowState(ForkableState):
         self.holding += int(result["holding"])
 
     def sides_of_terminals(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """bool each: whether a source, and whether a sink, lies in S. Where none has a cap all lie on their own side of a
-        solved state, and nothing is read."""
+        """bool each: whether a source, and whether a sink, lies in S. Where none has a cap all lie on their own side
+        of a solved state, and nothing is read."""
         terminals = self.terminals
         if (terminals.supply == INFINITE).all() and (terminals.demand == INFINITE).all():
             return np.ones(len(terminals.sources), np.bool_), np.zeros(len(terminals.sinks), np.bool_)
