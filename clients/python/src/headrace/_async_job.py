@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 import httpx
 
@@ -11,7 +11,7 @@ from headrace import _exchange as exchange
 from headrace import _records as records
 from headrace import _results as results
 from headrace._async_caller import AsyncCaller
-from headrace._async_reading import AsyncReading
+from headrace._async_stream import AsyncStream
 from headrace._connecting import translated
 from headrace._errors import ConnectionFailed, HeadraceError
 from headrace._exchange import Deadline
@@ -102,20 +102,7 @@ class AsyncJobFollower:
         await self._stack.aclose()
 
 
-class AsyncJobEvents:
+class AsyncJobEvents(AsyncStream[records.JobEvent]):
     """The events of a job: an asynchronous iterator, which ends behind `done`."""
 
-    def __init__(self, follower: AsyncJobFollower) -> None:
-        self._reading = AsyncReading(follower)
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> records.JobEvent:
-        if (event := await self._reading.next()) is None:
-            raise StopAsyncIteration
-        return event
-
-    async def aclose(self) -> None:
-        """End the connection and the iteration."""
-        await self._reading.close()
+    aclose = AsyncStream.close

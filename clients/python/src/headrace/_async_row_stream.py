@@ -5,14 +5,13 @@ import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 import httpx
 
 from headrace import _calls as calls
 from headrace._async_caller import AsyncCaller
-from headrace._async_reading import AsyncReading
+from headrace._async_stream import AsyncStream
 from headrace._calls import Call
 from headrace._connecting import translated
 from headrace._exchange import SHORT_HOLD_S, Deadline
@@ -75,7 +74,7 @@ class AsyncRowSource(Generic[Row]):
         raise self.reader.cut()
 
 
-class AsyncRowStream(Generic[Row]):
+class AsyncRowStream(AsyncStream[Row]):
     """The rows of one answer, each as soon as it is there: an asynchronous iterator, which keeps none of them.
 
     It comes back by itself after a lost connection, and goes on behind the last row it gave. Raises what the question
@@ -85,9 +84,9 @@ class AsyncRowStream(Generic[Row]):
     """
 
     def __init__(self, caller: AsyncCaller, source: AsyncRowSource[Row]) -> None:
+        super().__init__(source)
         self._caller = caller
         self._reader = source.reader
-        self._reading = AsyncReading(source)
         self._first: Row | None = None
 
     @classmethod
@@ -115,27 +114,13 @@ class AsyncRowStream(Generic[Row]):
         version: int = self._reader.head["version"]
         return version
 
-    def __aiter__(self) -> Self:
-        return self
-
     async def __anext__(self) -> Row:
         row, self._first = self._first, None
-        if row is None and (row := await self._reading.next()) is None:
-            raise StopAsyncIteration
-        return row
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
+        return await super().__anext__() if row is None else row
 
     async def close(self) -> None:
-        """End the connection and the iteration."""
         self._first = None
-        await self._reading.close()
+        await super().close()
 
     async def cancel(self) -> None:
         """Stop the question; the next row is then `Cancelled`."""

@@ -3,7 +3,6 @@
 import asyncio
 import math
 from contextlib import AsyncExitStack
-from types import TracebackType
 from typing import Self, Unpack
 
 import httpx
@@ -11,7 +10,7 @@ import httpx
 from headrace import _feed as feed
 from headrace._async_caller import AsyncCaller
 from headrace._async_handle import AsyncHandle
-from headrace._async_reading import AsyncReading
+from headrace._async_stream import AsyncStream
 from headrace._calls import Terminals
 from headrace._connecting import translated
 from headrace._errors import ConnectionFailed, RateLimited, TransportError, WorkerUnavailable
@@ -75,14 +74,14 @@ class AsyncFollower:
         raise ConnectionFailed("the events broke off")
 
 
-class AsyncEvents:
+class AsyncEvents(AsyncStream[feed.Event]):
     """The events of a graph from a moment on, without end: an asynchronous iterator. It comes back by itself after a
     lost connection, and goes on where it was. Close it, or use it as a context manager: then it ends, for who waits in
     it as well."""
 
     def __init__(self, follower: AsyncFollower) -> None:
+        super().__init__(follower)
         self._follower = follower
-        self._reading = AsyncReading(follower)
 
     @classmethod
     async def opened(cls, caller: AsyncCaller, path: str, after: str | int | None) -> Self:
@@ -94,26 +93,6 @@ class AsyncEvents:
     def last_id(self) -> str | None:
         """Where another reader would go on."""
         return self._follower.last_id
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> feed.Event:
-        if (event := await self._reading.next()) is None:
-            raise StopAsyncIteration
-        return event
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """End the connection and the iteration."""
-        await self._reading.close()
 
 
 class AsyncWatching(AsyncHandle):

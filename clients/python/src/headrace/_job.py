@@ -3,7 +3,7 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 import httpx
 
@@ -16,8 +16,8 @@ from headrace._connecting import translated
 from headrace._errors import ConnectionFailed, HeadraceError
 from headrace._exchange import Deadline
 from headrace._progress import job_bar
-from headrace._reading import Reading
 from headrace._sse import EventReader
+from headrace._stream import Stream
 
 T = TypeVar("T")
 
@@ -103,20 +103,7 @@ class JobFollower:
         self._stack.close()
 
 
-class JobEvents:
+class JobEvents(Stream[records.JobEvent]):
     """The events of a job: an iterator, which ends behind `done`."""
 
-    def __init__(self, follower: JobFollower) -> None:
-        self._reading = Reading(follower)
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> records.JobEvent:
-        if (event := self._reading.next()) is None:
-            raise StopIteration
-        return event
-
-    def close(self) -> None:
-        """End the connection and the iteration."""
-        self._reading.close()
+    close = Stream.close

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 import httpx
@@ -15,9 +14,9 @@ from headrace._caller import Caller
 from headrace._calls import Call
 from headrace._connecting import translated
 from headrace._exchange import SHORT_HOLD_S, Deadline
-from headrace._reading import Reading
 from headrace._results import Json
 from headrace._rows_read import LINES, LOST, LastLine, RowReader
+from headrace._stream import Stream
 
 Row = TypeVar("Row")
 
@@ -73,7 +72,7 @@ class RowSource(Generic[Row]):
         raise self.reader.cut()
 
 
-class RowStream(Generic[Row]):
+class RowStream(Stream[Row]):
     """The rows of one answer, each as soon as it is there: an iterator, which keeps none of them.
 
     It comes back by itself after a lost connection, and goes on behind the last row it gave. Raises what the question
@@ -83,9 +82,9 @@ class RowStream(Generic[Row]):
     """
 
     def __init__(self, caller: Caller, source: RowSource[Row]) -> None:
+        super().__init__(source)
         self._caller = caller
         self._reader = source.reader
-        self._reading = Reading(source)
         self._first: Row | None = None
 
     @classmethod
@@ -113,27 +112,13 @@ class RowStream(Generic[Row]):
         version: int = self._reader.head["version"]
         return version
 
-    def __iter__(self) -> Self:
-        return self
-
     def __next__(self) -> Row:
         row, self._first = self._first, None
-        if row is None and (row := self._reading.next()) is None:
-            raise StopIteration
-        return row
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        return super().__next__() if row is None else row
 
     def close(self) -> None:
-        """End the connection and the iteration."""
         self._first = None
-        self._reading.close()
+        super().close()
 
     def cancel(self) -> None:
         """Stop the question; the next row is then `Cancelled`."""

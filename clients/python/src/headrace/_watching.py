@@ -4,7 +4,6 @@
 import math
 import time
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Self, Unpack
 
 import httpx
@@ -16,8 +15,8 @@ from headrace._connecting import translated
 from headrace._errors import ConnectionFailed, RateLimited, TransportError, WorkerUnavailable
 from headrace._exchange import Deadline, Tries
 from headrace._handle import Handle
-from headrace._reading import Reading
 from headrace._sse import EventReader
+from headrace._stream import Stream
 
 
 class Follower:
@@ -74,14 +73,14 @@ class Follower:
         raise ConnectionFailed("the events broke off")
 
 
-class Events:
+class Events(Stream[feed.Event]):
     """The events of a graph from a moment on, without end: an iterator. It comes back by itself after a
     lost connection, and goes on where it was. Close it, or use it as a context manager: then it ends, for who waits in
     it as well."""
 
     def __init__(self, follower: Follower) -> None:
+        super().__init__(follower)
         self._follower = follower
-        self._reading = Reading(follower)
 
     @classmethod
     def opened(cls, caller: Caller, path: str, after: str | int | None) -> Self:
@@ -93,26 +92,6 @@ class Events:
     def last_id(self) -> str | None:
         """Where another reader would go on."""
         return self._follower.last_id
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> feed.Event:
-        if (event := self._reading.next()) is None:
-            raise StopIteration
-        return event
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End the connection and the iteration."""
-        self._reading.close()
 
 
 class Watching(Handle):
