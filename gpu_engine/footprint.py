@@ -105,9 +105,9 @@ def on_cpu(counts: Counts) -> Needs:
     """Network: also per arc its capacity 8. State: per arc residual 8; per vertex excess 8, role and side 2,
     and as much again for what was proven of them.
 
-    Scratch: `WORKING_BYTES`, and for the proof per vertex supply 8, role and marks 2, and per arc capacity 8, which it
-    does without where no two edges join the same vertices. If some edge has no limit, first for the search of what it
-    makes free: per arc a flag 1, per vertex a tree arc 4, a queue 4 and its role 1.
+    Scratch: `WORKING_BYTES`, and for the proof per vertex supply 8, role and marks 2. If some edge has no limit, first
+    for the search of what it makes free: per arc a flag 1, per vertex a tree arc 4, a queue 4 and its role 1; and if
+    some edges join the same vertices besides, per arc capacity 8.
 
     Flow: per arc residual and what goes back 16; per vertex excess and caps 16, roles, sides and tree 20; per
     edge its flow and whether it is undirected 9. What is given back is enough for a shorter flow, and unless there are
@@ -118,7 +118,9 @@ def on_cpu(counts: Counts) -> Needs:
     Trial: per arc capacities and residual 24; per vertex excesses 16, sides 2, a list 4; per edge its capacity 8.
     """
     n, m, arcs = counts.n_vertices, counts.n_edges, counts.n_arcs
-    proof = max((0 if arcs == 2 * m else 8 * arcs) + 10 * n, arcs + 9 * n if counts.infinite else 0)
+    proof = 10 * n
+    if counts.infinite:
+        proof = max(proof + (0 if arcs == 2 * m else 8 * arcs), arcs + 9 * n)
     network, state = network_bytes(counts) + 8 * arcs, 8 * arcs + 20 * n
     scratch = proof + WORKING_BYTES * n
     return Needs(

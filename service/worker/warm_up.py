@@ -17,6 +17,7 @@ from gpu_engine.checks.costs import prove_cheapest
 from gpu_engine.checks.domains import Closures, Trees, closures_cost_the_most
 from gpu_engine.checks.flows import prove_flow, prove_paths
 from gpu_engine.checks.partitions import prove_partition
+from gpu_engine.checks.scans import first_broken
 from gpu_engine.checks.throughput import prove_throughput
 from gpu_engine.circulations.solver import find_circulation
 from gpu_engine.closures.detours import go_another_way
@@ -149,6 +150,8 @@ def _answers(network: Network, path: list[int]) -> None:
     """A flow of 1 over these edges is shortened, proved, told as paths, and written."""
     ends, flow = Terminals.of([0], [3]), unit_flow(network, path)
     proof = prove_flow(network, ends, flow, acyclic=True)
+    capacity = network.arc_capacity()
+    assert first_broken(network.reverse_arc, capacity, capacity) < 0
     prove_throughput(network, flow, np.zeros(1, np.int32), np.ones(1, np.int64))
     paths = decompose(network, ends, flow, proof, top=9)
     prove_paths(network, flow, proof.value, paths)
