@@ -88,9 +88,10 @@ def _find_all(
     row of each vertex that was not found, up to the first arc that joins it to a vertex that was; most vertices have
     such an arc near the beginning of their row, so most arcs are not read. Beamer, Asanovic and Patterson,
     "Direction-optimizing breadth-first search" (2012). Unlike theirs, such a pass uses what it has found itself, and
-    it is repeated while it finds many. O(n + m).
+    it is repeated while it finds many. Along arcs, those of the row without residual are looked at first: their
+    reverses, which lie anywhere in memory, often have some. O(n + m).
     """
-    n = len(source_side)
+    n, turns = len(source_side), 2 if mirror is None else 1
     queue = np.empty(n, np.uint32)
     end, k = 0, 0
     for v in range(n):
@@ -105,10 +106,16 @@ def _find_all(
                     return
                 if found[v] or source_side[v] != within:
                     continue
-                for i in range(row_offsets[v], row_offsets[v + 1]):
-                    a = np.uint64(i)
-                    if found[np.uint64(head[a])] and residual[np.uint64(reverse_arc[a]) if mirror is None else a] > 0:
-                        found[v] = True
+                for turn in range(turns):
+                    full = mirror is None and turn == 0
+                    for i in range(row_offsets[v], row_offsets[v + 1]):
+                        a = np.uint64(i)
+                        if (residual[a] == 0) != full or not found[np.uint64(head[a])]:
+                            continue
+                        if mirror is not None or residual[np.uint64(reverse_arc[a])] > 0:
+                            found[v] = True
+                            break
+                    if found[v]:
                         queue[end] = v
                         end += 1
                         break
@@ -250,13 +257,14 @@ def leaving(
     slots: NDArray[np.int64],
 ) -> EdgeArray:
     """Rows of the edges with capacity that lead out of ``source_side``, int64[...] rising. ``undirected`` is bool[m],
-    or bool[1] when all edges agree. O(n + m), most of it for the arcs of the smaller side.
+    or bool[1] when all edges agree. O(n + m), most of it for the arcs of the smaller side. Where no edge is undirected,
+    only arcs that lead out are marked for the edges.
 
     Breaks off when ``slots`` (`Control.slots`) say cancel.
     """
     n = len(source_side)
     smaller = 2 * source_side.sum() <= n
-    crosses = np.zeros(len(head), np.bool_)
+    crosses, one_way = np.zeros(len(head), np.bool_), len(undirected) == 1 and not undirected[0]
     found = np.empty(len(edge_arc), np.int32)
     count = 0
     for v in range(n):
@@ -266,7 +274,9 @@ def leaving(
             continue
         for i in range(row_offsets[v], row_offsets[v + 1]):
             if source_side[np.uint64(head[i])] != smaller:
-                crosses[i] = crosses[np.uint64(reverse_arc[i])] = True
+                crosses[i if smaller else reverse_arc[i]] = True
+                if not one_way:
+                    crosses[reverse_arc[i] if smaller else i] = True
                 count += 1
     if count == 0:
         return np.empty(0, np.int64)
