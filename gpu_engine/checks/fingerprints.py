@@ -22,25 +22,26 @@ from gpu_engine.types import INFINITE, ArcArray, BoolArray, UnitArray
 _ODD: Final = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 """Multipliers of SplitMix64 (Steele, Lea, Flood 2014): the first spreads numbers, the others mix their bits."""
 _GOLDEN, _MIX, _UNLIMITED = _ODD
-_HALF, _MOST = np.uint64(29), np.uint64(32)
+_SHIFT, _WORD = np.uint64(29), np.uint64(32)
 _ONE, _ZERO = np.uint64(1), np.uint64(0)
-_FINITE = np.int64((1 << 61) - 1)
 _AMOUNT_BITS = np.int64(61)
+_FINITE = np.int64((1 << 61) - 1)
+"""The bits of `INFINITE_RESIDUAL` and those below it: finite capacities have these alone."""
 
 
 @njit(inline="always")
 def _weight(place: int, seed: np.uint64) -> np.uint64:
     """An odd number for each place."""
     x = (np.uint64(place) + seed) * _GOLDEN
-    return ((x ^ (x >> _HALF)) * _MIX) | _ONE
+    return ((x ^ (x >> _SHIFT)) * _MIX) | _ONE
 
 
 @njit(inline="always")
 def _mark(place: int, amount: int, seed: np.uint64) -> np.uint64:
     """A number for each pair of a place and an amount."""
     x = (np.uint64(place) + seed) * _GOLDEN + np.uint64(amount) * _MIX
-    x = (x ^ (x >> _HALF)) * _UNLIMITED
-    return x ^ (x >> _MOST)
+    x = (x ^ (x >> _SHIFT)) * _UNLIMITED
+    return x ^ (x >> _WORD)
 
 
 @njit(cache=True, nogil=True)
