@@ -320,7 +320,8 @@ def test_jobs(sdk: Client, small: Graph) -> None:
     job = small.max_flow(wait=False)
     assert job.wait(30).value == 5
     assert job.refresh().status == "succeeded"
-    assert [event.name for event in job.events(10)][-1] == "done"
+    with job.events(10) as events:
+        assert [event.name for event in events][-1] == "done"
     assert sdk.job(job.id).wait().value == 5
     assert any(info.id == job.id for info in sdk.jobs())
     job.cancel()  # over already: stays as it is
@@ -346,7 +347,8 @@ def test_the_async_client(service_url: str) -> None:
             assert {flow.value for flow in flows} == {5}
             job = await graph.max_flow("s", "t", wait=False)
             assert (await job.wait()).value == 5
-            assert [event.name async for event in job.events(10)][-1] == "done"
+            async with job.events(10) as events:
+                assert [event.name async for event in events][-1] == "done"
             with pytest.raises(headrace.UnknownEdge):
                 await graph.close([99])
             with pytest.raises(headrace.NotBipartite):

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class AsyncStream(Generic[T]):
-    """An asynchronous iterator over what a source has, and a context manager that closes it."""
+    """What a source has: an asynchronous iterator, and a context manager that closes it."""
 
     def __init__(self, source: AsyncSource[T]) -> None:
         self._reading = AsyncReading(source)

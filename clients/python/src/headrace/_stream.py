@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Stream(Generic[T]):
-    """An synchronous iterator over what a source has, and a context manager that closes it."""
+    """What a source has: an iterator, and a context manager that closes it."""
 
     def __init__(self, source: Source[T]) -> None:
         self._reading = Reading(source)
