@@ -168,8 +168,8 @@ def on_shards(counts: Counts, shards: int = 8) -> Needs:
 
     Network: per arc its capacity 8, per vertex an offset 4. State: per arc a record of 24, per vertex excess 8, role
     and side 2, and its role 1 on the host. Scratch: per vertex a label 4 in each shard, a list 8, what is left 8, the
-    lowest label seen 4; per piece of a row 8. Flow and cut: on the host as the CPU engine has them, and a copy of the
-    state. Forks are on the host.
+    lowest label seen 4; per piece of a row 8; on the host, for a complete proof, per arc its capacity 8. Flow and cut:
+    on the host as the CPU engine has them, and a copy of the state. Forks are on the host.
     """
     n, arcs = counts.n_vertices, counts.n_arcs
     host = on_cpu(counts)
@@ -177,7 +177,7 @@ def on_shards(counts: Counts, shards: int = 8) -> Needs:
     return Needs(
         network=Footprint(network_bytes(counts), 8 * arcs + 4 * (n + shards)),
         state=Footprint(n, 24 * arcs + 10 * n),
-        scratch=Footprint(host.scratch.host, (20 + 4 * shards) * n + arcs // 16 + 4096 * shards),
+        scratch=Footprint(host.scratch.host + 8 * arcs, (20 + 4 * shards) * n + arcs // 16 + 4096 * shards),
         flow=host.flow + copy,
         cut=host.cut + copy,
         fork=host.fork_on_host + host.state,

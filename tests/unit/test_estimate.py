@@ -56,7 +56,7 @@ CASES = {
     "grid": GRID,
     "sparse": SPARSE,
     "dense": DENSE,
-    "shared links": random_graph(2_000, 40_000),
+    "shared links": random_graph(10_000, 100_000),
     "unlimited edges": unlimited_edges(),
     "string ids": named(),
     "coordinates": replace(GRID, coordinates=Coordinates(np.zeros(GRID.n_vertices), np.ones(GRID.n_vertices))),
@@ -95,7 +95,7 @@ def test_within_five_percent_at_rest(case: str) -> None:
     assert graph.footprint.device == 0
 
 
-OBJECTS_BYTES = 16_000
+OBJECTS_BYTES = 12_000
 """Python's own objects in a solve, whatever the size of the graph."""
 
 
