@@ -69,9 +69,9 @@ def certify(
     capacity = _arc_capacity(network, claimed)
     if not fingerprints.flows_cancel(network.reverse_arc, capacity, residual, _seed()):
         first[0] = first_broken(network.reverse_arc, capacity, residual)
-    looks = bool(FEW * np.count_nonzero(~source_side) > len(source_side))
+    from_sources = bool(FEW * np.count_nonzero(~source_side) > len(source_side))
     links = network.row_offsets, network.head, network.reverse_arc
-    across, cut_capacity = by_row(*links, capacity, residual, source_side, looks, balance, first)
+    across, cut_capacity = by_row(*links, capacity, residual, source_side, from_sources, balance, first)
     by_vertex(role, balance, excess, source_side, first)
     sides = source_side[terminals.sources], source_side[terminals.sinks]
     return verdict(terminals, *sides, int(across), int(cut_capacity), first.tolist())

@@ -19,21 +19,21 @@ def by_row(
     capacity: UnitArray,
     residual: UnitArray,
     source_side: BoolArray,
-    looks: bool,
+    from_sources: bool,
     balance: UnitArray,
     first: UnitArray,
 ) -> tuple[int, int]:
     """Condition 4; net flow and capacity over the cut. ``capacity`` int64[arcs].
 
-    Only vertices whose ``source_side`` is ``looks`` look where their arcs lead, which is anywhere in memory: the side
-    with fewer vertices finds the cut as well.
+    Where arcs lead is looked up for the rows of one side alone, as it lies anywhere in memory and either side finds the
+    cut: those of S if ``from_sources``, else those of T.
     ``balance`` int64[n] holds the supply of each vertex at first, and then what is left of it when the flow has gone
     out and come in.
     """
     across, cut_capacity = 0, 0
     for v in range(len(row_offsets) - 1):
         out = 0
-        if source_side[v] != looks:
+        if source_side[v] != from_sources:
             for i in range(row_offsets[v], row_offsets[v + 1]):
                 a = np.uint64(i)  # unsigned, as an index below 0 would count from the end
                 out += capacity[a] - residual[a]
@@ -42,8 +42,8 @@ def by_row(
         for i in range(row_offsets[v], row_offsets[v + 1]):
             a = np.uint64(i)
             out += capacity[a] - residual[a]
-            if source_side[np.uint64(head[a])] != looks:
-                c = a if looks else np.uint64(reverse_arc[a])  # leads from S to T
+            if source_side[np.uint64(head[a])] != from_sources:
+                c = a if from_sources else np.uint64(reverse_arc[a])  # leads from S to T
                 across += capacity[c] - residual[c]
                 cut_capacity += capacity[c]
                 if residual[c] != 0 and (first[3] < 0 or c < first[3]):

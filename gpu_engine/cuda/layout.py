@@ -15,6 +15,9 @@ from gpu_engine.networks.free import ORDINARY, SINK, SOURCE
 from gpu_engine.networks.rows import OLD_LINK
 from gpu_engine.partition.buckets import SLOTS
 
+WARP: Final = 32
+"""Threads that run together."""
+
 THREADS: Final = 512
 """Threads in a block of the drain."""
 
@@ -63,7 +66,7 @@ PARTITION_LANES: Final = 8
 """Threads that visit a row of a partitioned graph together: most rows are short."""
 
 CONSTANTS: Final[Mapping[str, int]] = {
-    "WARP": 32,
+    "WARP": WARP,
     "MOST_SHARDS": MOST_SHARDS,
     "PIECE_OF_ROW": PIECE_OF_ROW,
     "TILE_OF_ROW": TILE_OF_ROW,

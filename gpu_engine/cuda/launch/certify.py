@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from gpu_engine.cuda.launch.arrays import Array, State, Topology, as_struct
 from gpu_engine.cuda.launch.grid import launch_strided
 from gpu_engine.cuda.launch.state import arc_capacity
-from gpu_engine.cuda.layout import ARCS_OF_WARP, FINDINGS, OFFENDERS
+from gpu_engine.cuda.layout import ARCS_OF_WARP, FINDINGS, OFFENDERS, WARP
 
-WARP: Final = 32
 _SEEDS: Final = np.dtype([("vertex", "u8"), ("link", "u8")])
 
 

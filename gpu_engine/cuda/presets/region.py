@@ -5,16 +5,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 import cupy
 import numpy as np
 
 from gpu_engine.cuda.launch.arrays import Array, Topology, residuals
 from gpu_engine.cuda.launch.grid import launch_strided
-from gpu_engine.cuda.layout import DRAIN_COUNTERS, OUTSIDE, TARGET
-
-WARP: Final = 32
+from gpu_engine.cuda.layout import DRAIN_COUNTERS, OUTSIDE, TARGET, WARP
 
 
 @dataclass(frozen=True, slots=True)
