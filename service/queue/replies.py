@@ -105,10 +105,9 @@ class Replies:
         }
 
     async def close(self) -> None:
-        while left := {task for task in self._tasks if not task.done()}:
-            for task in left:
-                task.cancel()  # the client may lose a cancel that comes while it connects
-            await asyncio.wait(left, timeout=0.1)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         for future in self._pending.values():
             future.cancel()
         with suppress(redis.RedisError):

@@ -76,8 +76,8 @@ class _ClosedIsAway(AsyncOfPrimary):
     """A connection that was closed meanwhile raises `redis.ConnectionError`, whatever the event loop makes of it.
 
     A write to it is a RuntimeError in uvloop, a TypeError in asyncio of Python 3.12 and 3.13; just before that, these
-    two go on watching a descriptor that the next connection may get. So nothing is written to one that is closing.
-    Python 3.11 lets the loop turn once between this look and the write; the error of uvloop is caught for that.
+    two go on watching a descriptor that the next connection may get. So nothing is written to one that is closing. The
+    error of uvloop is caught for one that closes while its server is asked, which lets the loop turn.
     """
 
     async def send_packed_command(self, command: bytes | str | Iterable[bytes], check_health: bool = True) -> None:

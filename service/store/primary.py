@@ -11,6 +11,7 @@ A machine that is gone closes nothing: who waits for its answer hears nothing, a
 left for later would take as long to find that out. So they are given up with the first one that gets no answer in time.
 """
 
+import asyncio
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -192,7 +193,30 @@ class AsyncOfPrimary(redis.asyncio.connection.AbstractConnection):
             except GivenUp:
                 await self.disconnect(nowait=True)
                 raise
-        await super().send_packed_command(command, check_health)
+        if not self.is_connected:
+            await self.connect_check_health(check_health=False)
+        await self._send(command)
+
+    async def _send(self, command: bytes | str | Iterable[bytes]) -> None:
+        """Write the command within the time for an answer.
+
+        The library waits by `asyncio.wait_for`. In Python 3.11 that makes a task for each command, and loses a cancel
+        which comes as that task ends: whoever was cancelled went on, and a process that was to end did not.
+        """
+        if isinstance(command, str):
+            command = command.encode()
+        try:
+            async with asyncio.timeout(self.socket_timeout):
+                await self._send_packed_command([command] if isinstance(command, bytes) else command)
+        except TimeoutError:
+            await self.disconnect(nowait=True)
+            raise redis.TimeoutError("the server has not taken the command in time") from None
+        except OSError as error:
+            await self.disconnect(nowait=True)
+            raise redis.ConnectionError(f"the command could not be sent: {error}") from error
+        except BaseException:
+            await self.disconnect(nowait=True)
+            raise
 
     async def _ask(self) -> None:
         await self.send_command("UNLINK", self._nothing, check_health=False)
