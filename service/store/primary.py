@@ -20,6 +20,7 @@ from typing import Any, Final
 import redis
 import redis.asyncio.connection
 import redis.connection
+from redis._parsers.hiredis import NOT_ENOUGH_DATA, _AsyncHiredisParser
 from redis.exceptions import NoPermissionError, ReadOnlyError, ResponseError
 
 ASKED_EVERY_S: Final = 1.0
@@ -229,7 +230,14 @@ class AsyncOfPrimary(redis.asyncio.connection.AbstractConnection):
 
     async def read_response(self, *args: Any, **options: Any) -> Any:
         try:
-            answer = await super().read_response(*args, **options)
+            answer = NOT_ENOUGH_DATA if args or options else self._next_that_came()
+            if answer is NOT_ENOUGH_DATA:
+                answer = await super().read_response(*args, **options)
+            elif isinstance(answer, redis.ConnectionError):
+                await self.disconnect(nowait=True)
+                raise answer
+            elif isinstance(answer, redis.RedisError):
+                raise answer
         except redis.RedisError as error:
             self._heard.error(error)
             if (refused := understood(error)) is not error:
@@ -237,6 +245,16 @@ class AsyncOfPrimary(redis.asyncio.connection.AbstractConnection):
             raise
         self._heard.answer()
         return answer
+
+    def _next_that_came(self) -> Any:
+        """The next answer, or NOT_ENOUGH_DATA if all that came of it so far is less than the whole.
+
+        The answers to commands that were sent together come together, and the library sets up a time limit for each.
+        """
+        if not self.is_connected or not isinstance(self._parser, _AsyncHiredisParser):
+            return NOT_ENOUGH_DATA
+        reader: Any = self._parser._reader
+        return reader.gets()
 
     async def disconnect(self, *args: Any, **options: Any) -> None:
         self._heard.disconnected()
