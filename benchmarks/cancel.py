@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.results import DIRECTORY, Results, Row
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.engine import Control, FlowState
+from gpu_engine.engine import FlowState
 from gpu_engine.errors import Cancelled
 from gpu_engine.generators import genrmf, grid
 from gpu_engine.networks.edgelist import EdgeList

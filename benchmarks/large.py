@@ -20,6 +20,7 @@ from benchmarks.answers import check, check_certificate
 from benchmarks.results import Results, Row
 from benchmarks.scale import QUADRANTS
 from benchmarks.timing import timed
+from gpu_engine.control import Control
 from gpu_engine.cuda.sharded.build import build
 from gpu_engine.cuda.sharded.certify import certify
 from gpu_engine.cuda.sharded.launch import ChangedEdges, Shards
@@ -28,7 +29,6 @@ from gpu_engine.cuda.sharded.solving import settle, start_from_zero
 from gpu_engine.cuda.sharded.state import Columns, ShardedFlowState
 from gpu_engine.cuda.sharded.topology import Topology
 from gpu_engine.devices import devices
-from gpu_engine.engine import Control
 from gpu_engine.networks.free import uncapped_roles
 from gpu_engine.networks.terminals import Terminals
 

@@ -23,7 +23,7 @@ from benchmarks import instances
 from benchmarks.answers import check
 from benchmarks.peers import Directed
 from benchmarks.results import Results, Row
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.pairs.cut_tree import TreeGrower

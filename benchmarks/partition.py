@@ -27,7 +27,7 @@ from benchmarks.machine import describe
 from benchmarks.modifiers import KINDS, MOST_CAPACITY
 from benchmarks.partition_graphs import GRAPHS, Graph, network_of
 from gpu_engine.checks.partitions import prove_partition
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.footprint import unlimited
 from gpu_engine.networks.network import Network
 from gpu_engine.partition import upkeep

@@ -27,8 +27,9 @@ from benchmarks.results import DIRECTORY, Results, Row
 from gpu_engine import formats
 from gpu_engine.checks.circulations import Barrier, prove_circulation
 from gpu_engine.circulations.solver import find_circulation
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.engine import Control, Engine, FlowState
+from gpu_engine.engine import Engine, FlowState
 from gpu_engine.networks.bounds import LowerBounds
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network

@@ -21,8 +21,9 @@ import numpy as np
 from benchmarks import instances
 from benchmarks.answers import check
 from benchmarks.results import Results, Row
+from gpu_engine.control import Control
 from gpu_engine.cuda.engine import CudaEngine
-from gpu_engine.engine import Control, Fork
+from gpu_engine.engine import Fork
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.trials import Changes, Trials

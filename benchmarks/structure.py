@@ -13,8 +13,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from benchmarks.machine import describe
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.engine import Control
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.growing import grow
 from gpu_engine.networks.links import build_csr

@@ -11,21 +11,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.checks.certificate import Certificate
+from gpu_engine.control import Control
 from gpu_engine.errors import Unbounded
 from gpu_engine.footprint import Footprint, Needs, Room, unlimited
 from gpu_engine.networks.growing import Growth
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
+from gpu_engine.trials import Trials
 from gpu_engine.types import BoolArray, EdgeArray, End, UnitArray, VertexArray
-
-if TYPE_CHECKING:
-    from gpu_engine.trials import Trials
 
 
 class Mode(StrEnum):
@@ -37,45 +35,6 @@ class Mode(StrEnum):
     """Repaired from the flow state at hand."""
     COLD = "cold"
     """Solved from zero flow."""
-
-
-WORK_DONE = ("pushes", "relabels", "global_relabels", "arcs_scanned")
-
-
-class Control:
-    """Memory that a host and a running solve share; one solve at a time. Safe to use from another thread.
-
-    ``slots`` int64[8]: 0 cancel flag, 1 pushes, 2 relabels, 3 global relabels, 4 arcs scanned, 5 what a drain on a CPU
-    says: 1 if the network is long and narrow, `gpu_engine.cpu.drain.TOO_LONG`; 6 links of trees that it has turned
-    round or passed over. A kernel polls slot 0 about every millisecond.
-    """
-
-    CANCEL, PUSHES, RELABELS, GLOBAL_RELABELS, ARCS_SCANNED, NARROW, PASSED = range(7)
-
-    def __init__(self) -> None:
-        self.slots: NDArray[np.int64] = np.zeros(8, np.int64)
-
-    def cancel(self) -> None:
-        """Ask the running solve to stop; it raises `Cancelled` and its state can be solved again."""
-        self.slots[self.CANCEL] = 1
-
-    def go_on(self) -> None:
-        """Take `cancel` back: what is solved next is not to stop."""
-        self.slots[self.CANCEL] = 0
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether `cancel` was called, and not taken back by `go_on`."""
-        return bool(self.slots[self.CANCEL])
-
-    def progress(self) -> dict[str, int]:
-        """The counters so far; monotone while a solve runs."""
-        return {name: int(self.slots[i + 1]) for i, name in enumerate(WORK_DONE)}
-
-    def add(self, work: Mapping[str, int]) -> None:
-        """Count work of the same solve that had another control."""
-        for i, name in enumerate(WORK_DONE):
-            self.slots[i + 1] += work[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +235,7 @@ class Fork:
     _recap: Callable[[FlowState, Terminals], bool]
     """Give a copy other caps of the same vertices. Returns False, and changes nothing, if its flow is of no use to
     them."""
-    _trials: Callable[[int], "Sequence[Trials]"]
+    _trials: Callable[[int], Sequence[Trials]]
     """Opens trials of the state."""
     _spare: FlowState | None = None
     """An open copy of the state, unchanged."""
@@ -309,7 +268,7 @@ class Fork:
         self._tried = self.engine.open(terminals)
         return self._tried
 
-    def trials(self, count: int) -> "Sequence[Trials]":
+    def trials(self, count: int) -> Sequence[Trials]:
         """The state with working memory for ``count`` threads, which `Needs.trial` is for; none if it is not solved.
 
         They see no overlay, and overlays may be tried meanwhile. O(n + m).

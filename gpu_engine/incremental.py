@@ -14,7 +14,8 @@ from typing import Any, Generic, TypeVar
 
 from numpy.typing import NDArray
 
-from gpu_engine.engine import Control, Engine, FlowState, Mode, SolveReport
+from gpu_engine.control import Control
+from gpu_engine.engine import Engine, FlowState, Mode, SolveReport
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.footprint import Footprint, Room
 from gpu_engine.networks.free import free_roles

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.engine import Control, Engine, FlowState
+from gpu_engine.engine import Engine, FlowState
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.networks.bipartite import edge_ends, one_each, unit
 from gpu_engine.networks.edgelist import EdgeList

@@ -8,8 +8,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gpu_engine.checks.flows import FlowProof
+from gpu_engine.control import Control
 from gpu_engine.cpu.pseudoflow import POLL_MASK
-from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Footprint, Room, unlimited
 from gpu_engine.networks.network import Network

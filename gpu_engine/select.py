@@ -6,12 +6,13 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from gpu_engine.auto import AutoEngine
+from gpu_engine.control import Control
 from gpu_engine.cpu.decompose import distribute
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.cpu.routes import straighten
 from gpu_engine.cuda.presets.schedules import DEFAULT, find
 from gpu_engine.devices import NO_CUPY, NO_DEVICE, PEERS, devices
-from gpu_engine.engine import Control, Engine
+from gpu_engine.engine import Engine
 from gpu_engine.errors import EngineError, UnknownEngine
 from gpu_engine.footprint import Room, unlimited
 from gpu_engine.networks.edgelist import EdgeList

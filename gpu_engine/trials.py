@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.types import BoolArray, EdgeArray, UnitArray
 
 

@@ -5,8 +5,8 @@ from typing import Literal
 from gpu_engine.checks.circulations import Barrier, barrier, overfull
 from gpu_engine.circulations.parts import worst_part
 from gpu_engine.circulations.problem import Problem
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Counts, Footprint, Room, on_cpu, unlimited
 from gpu_engine.networks.bounds import LowerBounds

@@ -12,8 +12,8 @@ from numba import njit
 
 from gpu_engine.checks.detours import room_round
 from gpu_engine.closures.domains import residual_arcs
+from gpu_engine.control import Control
 from gpu_engine.cpu.pseudoflow import CANCEL, POLL_MASK
-from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
 from gpu_engine.networks.network import Network
 from gpu_engine.types import ArcArray, BoolArray, EdgeArray, UnitArray, VertexArray

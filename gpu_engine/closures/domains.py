@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from gpu_engine.control import Control
 from gpu_engine.cpu.pseudoflow import CANCEL, POLL_MASK
-from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
 from gpu_engine.networks.network import Network
 from gpu_engine.types import ArcArray, BoolArray, UnitArray, VertexArray

@@ -14,8 +14,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gpu_engine.closures.domains import residual_arcs
+from gpu_engine.control import Control
 from gpu_engine.cpu.bottlenecks import BETWEEN, components
-from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals

@@ -6,12 +6,13 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_engine.control import Control
 from gpu_engine.cpu import bottlenecks, cuts, sides
 from gpu_engine.cpu.decompose import add_returned, distribute, flow_residual
 from gpu_engine.cpu.drain import drain
 from gpu_engine.cpu.routes import straighten
 from gpu_engine.cpu.scratch import SCRATCH
-from gpu_engine.engine import Bottlenecks, Control, Cut
+from gpu_engine.engine import Bottlenecks, Cut
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import COMPONENT_BYTES, Footprint, Room
 from gpu_engine.networks.free import free_vertices, route_free_flow

@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from gpu_engine.control import Control
 from gpu_engine.cpu import greedy, ibfs
 from gpu_engine.cpu.budget import MORE_SHARE, Budget, are_few, budget_for, settled, widths
 from gpu_engine.cpu.forests import Forests
@@ -33,7 +34,6 @@ from gpu_engine.cpu.push_relabel import push_excess
 from gpu_engine.cpu.reach import Ends, Reach, list_ends
 from gpu_engine.cpu.scratch import Scratch
 from gpu_engine.cpu.smallcut import GAVE_UP, SOURCE_CUT, AttemptResult, attempt
-from gpu_engine.engine import Control
 from gpu_engine.networks.network import Network
 from gpu_engine.types import BoolArray, UnitArray
 

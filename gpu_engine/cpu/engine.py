@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.checks.certificate import Certificate, certify, own_supply
+from gpu_engine.control import Control
 from gpu_engine.cpu import derive, repair, sides
 from gpu_engine.cpu.audit import Audit
 from gpu_engine.cpu.derive import go_on
@@ -16,7 +17,7 @@ from gpu_engine.cpu.reroute import outflow
 from gpu_engine.cpu.settling import broken, drain_side, repair_sides
 from gpu_engine.cpu.state import CpuFlowState
 from gpu_engine.cpu.trying import trials_of
-from gpu_engine.engine import Bottlenecks, Control, Cut, Engine, FlowState, Fork
+from gpu_engine.engine import Bottlenecks, Cut, Engine, FlowState, Fork
 from gpu_engine.footprint import Footprint, Needs, Room, on_cpu, unlimited
 from gpu_engine.networks.free import ORDINARY, SINK, SOURCE, free_roles
 from gpu_engine.networks.growing import Growth

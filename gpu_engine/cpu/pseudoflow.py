@@ -49,7 +49,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.types import UnitArray
 
 Index = NDArray[np.uint32]

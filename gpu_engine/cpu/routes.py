@@ -4,10 +4,10 @@ from typing import Final
 
 import numpy as np
 
+from gpu_engine.control import Control
 from gpu_engine.cpu.cycles import cancel_cycles
 from gpu_engine.cpu.reroute import reroute
 from gpu_engine.cpu.roads import find_roads, open_links, use_roads
-from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import most_roads
 from gpu_engine.networks.network import Network

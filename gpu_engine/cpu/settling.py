@@ -4,12 +4,12 @@ from typing import Final
 
 import numpy as np
 
+from gpu_engine.control import Control
 from gpu_engine.cpu import repair, sides
 from gpu_engine.cpu.drain import TOO_LONG, drain
 from gpu_engine.cpu.pseudoflow import steps_taken
 from gpu_engine.cpu.scratch import SCRATCH
 from gpu_engine.cpu.state import CpuFlowState
-from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
 from gpu_engine.incremental import TooSlow
 from gpu_engine.networks.free import ORDINARY

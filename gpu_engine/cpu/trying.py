@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_engine.control import Control
 from gpu_engine.cpu.scratch import SCRATCH
 from gpu_engine.cpu.trials import LEFT, WARM, try_all
-from gpu_engine.engine import Control
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.trials import Changes, Trials, Tried

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.checks.certificate import Certificate, verdict
+from gpu_engine.control import WORK_DONE, Control
 from gpu_engine.cuda.arrange import Arrangement, sinks_first
 from gpu_engine.cuda.host_answers import HostAnswers
 from gpu_engine.cuda.launch.arrays import Array, Topology, new_arcs
@@ -29,7 +30,7 @@ from gpu_engine.cuda.state import CudaFlowState
 from gpu_engine.cuda.transfer import own_supply, put_flow
 from gpu_engine.cuda.waiting import WORK, wait
 from gpu_engine.cuda.width import needs_wide, widen
-from gpu_engine.engine import WORK_DONE, Control, FlowState, SolveReport
+from gpu_engine.engine import FlowState, SolveReport
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Footprint, Needs, Room, arranging_bytes, on_cuda, unlimited
 from gpu_engine.incremental import TooSlow

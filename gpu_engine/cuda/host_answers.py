@@ -4,11 +4,12 @@ cuts, and whether they are the only ones, bottlenecks, and edge flows."""
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_engine.control import Control
 from gpu_engine.cpu import derive
 from gpu_engine.cuda.forking import DeviceForks
 from gpu_engine.cuda.memory import device_call
 from gpu_engine.cuda.transfer import flow_on_host, host_copy
-from gpu_engine.engine import Bottlenecks, Control, Cut, FlowState
+from gpu_engine.engine import Bottlenecks, Cut, FlowState
 from gpu_engine.types import End, UnitArray
 
 

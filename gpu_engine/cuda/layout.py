@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from gpu_engine.engine import WORK_DONE
+from gpu_engine.control import WORK_DONE
 from gpu_engine.footprint import HUB_ROW, LONG_ROW
 from gpu_engine.networks.free import ORDINARY, SINK, SOURCE
 from gpu_engine.networks.rows import OLD_LINK

@@ -6,10 +6,10 @@ from typing import Final
 import cupy
 import numpy as np
 
+from gpu_engine.control import Control
 from gpu_engine.cuda.launch.pairs import WARPS_OF_A_BLOCK, PairKernel, warp_words
 from gpu_engine.cuda.layout import OPEN_PAIR, UNLIMITED_PAIR
 from gpu_engine.cuda.memory import device_call, next_stream
-from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, EngineError, OutOfMemory, SourceIsSink
 from gpu_engine.pairs.solver import PairSolver, Seat
 from gpu_engine.types import INFINITE, UnitArray, VertexArray

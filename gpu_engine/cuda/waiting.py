@@ -8,7 +8,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.engine import WORK_DONE, Control
+from gpu_engine.control import WORK_DONE, Control
 
 SPIN_S: Final = 0.001
 POLL_S: Final = 0.0002

@@ -9,12 +9,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from gpu_engine.control import Control
 from gpu_engine.cuda.build import build_csr
 from gpu_engine.cuda.engine import CudaEngine
 from gpu_engine.cuda.launch.update import ONE_BLOCK_ROWS
 from gpu_engine.cuda.pairs import DeviceSeat
 from gpu_engine.cuda.partition.resident import CudaResidentPartition
-from gpu_engine.engine import Control
 from gpu_engine.footprint import unlimited
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.growing import grow

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from gpu_engine.checks.flows import prove_flow
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.footprint import Room
 from gpu_engine.mincost.cheapest import CheapestFlow, of_arcs
 from gpu_engine.mincost.problem import Problem, problem_of

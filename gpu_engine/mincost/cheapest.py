@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.footprint import Footprint, Room, unlimited
 from gpu_engine.mincost.potentials import potentials
 from gpu_engine.mincost.problem import Problem, problem_of, unbounded_cost

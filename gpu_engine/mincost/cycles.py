@@ -3,8 +3,8 @@
 
 import numpy as np
 
+from gpu_engine.control import Control
 from gpu_engine.cpu.cycles import cancel_cycles
-from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Footprint, Room, unlimited
 from gpu_engine.networks.network import Network

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpu_engine.checks.costs import CostProof, prove_cheapest
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.engine import Control
 from gpu_engine.errors import CapacityOverflow, Infeasible, Unbounded
 from gpu_engine.footprint import Counts, Footprint, Room, on_cpu, unlimited
 from gpu_engine.mincost.augmenting import cheapest_from

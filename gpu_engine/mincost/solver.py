@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from gpu_engine.child import run
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import CapacityOverflow, CostOverflow, Infeasible, OutOfMemory
 from gpu_engine.mincost.problem import Problem
 from gpu_engine.types import UnitArray

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numba import njit
 
+from gpu_engine.control import Control
 from gpu_engine.cpu.shortest import Sides, Streets, settle, sides_of
-from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Footprint, Room
 from gpu_engine.mincost.problem import Problem

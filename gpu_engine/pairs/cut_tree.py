@@ -20,7 +20,7 @@ import numpy as np
 from gpu_engine.checks.contractions import Slots, contraction_failures
 from gpu_engine.checks.cut_trees import tree_failures
 from gpu_engine.checks.series import flows_beside, series_failures
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import Cancelled, EngineError, InvalidTerminals
 from gpu_engine.footprint import Room, unlimited
 from gpu_engine.networks.network import Network

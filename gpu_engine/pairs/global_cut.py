@@ -25,7 +25,7 @@ from numba import njit
 
 from gpu_engine.checks.global_cuts import cut_capacity
 from gpu_engine.checks.pairs import ledger
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import Cancelled, EngineError, InvalidTerminals, Unbounded
 from gpu_engine.footprint import Footprint, Room, unlimited
 from gpu_engine.networks.network import Network

@@ -7,8 +7,8 @@ import numpy as np
 
 from gpu_engine.checks.certificate import Certificate
 from gpu_engine.checks.reductions import Chains, Rows, is_reduction
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, EngineError, SourceIsSink, Unbounded, UnknownVertex
 from gpu_engine.footprint import Footprint, Room, on_cpu, unlimited
 from gpu_engine.networks.network import Network

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.child import run
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import OutOfMemory
 from gpu_engine.partition.buckets import Buckets, compressed
 from gpu_engine.types import BoolArray, UnitArray, VertexArray

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import Cancelled
 from gpu_engine.partition import exact, moves
 from gpu_engine.partition.buckets import Buckets

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.footprint import Footprint, Room
 from gpu_engine.networks.network import Network
 from gpu_engine.partition.buckets import (

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.checks.certificate import Certificate
-from gpu_engine.engine import Bottlenecks, Control, Cut, Engine, FlowState, Fork, SolveReport
+from gpu_engine.control import Control
+from gpu_engine.engine import Bottlenecks, Cut, Engine, FlowState, Fork, SolveReport
 from gpu_engine.errors import EngineError, Unbounded, shown
 from gpu_engine.footprint import Footprint, Needs, Room, unlimited
 from gpu_engine.networks.growing import Growth

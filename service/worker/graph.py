@@ -9,7 +9,8 @@ from typing import Final, Protocol
 import numpy as np
 
 from gpu_engine.checks.certificate import Certificate
-from gpu_engine.engine import Control, Engine, FlowState, Mode, SolveReport
+from gpu_engine.control import Control
+from gpu_engine.engine import Engine, FlowState, Mode, SolveReport
 from gpu_engine.errors import EngineError, OutOfMemory, Unbounded
 from gpu_engine.footprint import Counts, Footprint, Room, needs_of, on_split
 from gpu_engine.networks.costs import CostTable

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import Cancelled, OutOfMemory
 from gpu_engine.footprint import Footprint
 from service.worker.graph import Graph

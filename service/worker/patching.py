@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 import redis
 import structlog
 
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import EngineError
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.costs import costs_of

@@ -13,7 +13,7 @@ from typing import Final
 
 import structlog
 
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import Cancelled, EngineError, InvalidTerminals, OutOfMemory
 from service.protocol import Kind
 from service.store.states import Noted

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import Cancelled
 from service.protocol import MEDIA_TYPES, Encoding, Envelope
 from service.store.jobs.record import Result

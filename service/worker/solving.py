@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import structlog
 
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import OutOfMemory
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.terminals import Terminals

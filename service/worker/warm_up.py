@@ -23,7 +23,8 @@ from gpu_engine.circulations.solver import find_circulation
 from gpu_engine.closures.detours import go_another_way
 from gpu_engine.closures.domains import domains
 from gpu_engine.closures.nested import levels
-from gpu_engine.engine import Control, Engine, FlowState
+from gpu_engine.control import Control
+from gpu_engine.engine import Engine, FlowState
 from gpu_engine.footprint import unlimited
 from gpu_engine.formats import pack, unpack
 from gpu_engine.matching import read_matching

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import redis
 import structlog
 
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import Cancelled, EngineError
 from gpu_engine.networks.terminals import Terminals
 from service.errors import ServiceError

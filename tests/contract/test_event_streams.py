@@ -12,8 +12,9 @@ import httpx
 import pytest
 import uvicorn
 
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.engine import Control, Engine, FlowState, SolveReport
+from gpu_engine.engine import Engine, FlowState, SolveReport
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Room, unlimited
 from gpu_engine.networks.network import Network

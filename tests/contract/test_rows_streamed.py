@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fastapi import Request
 
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from service.api.replies.rows import HELD_BYTES, _lines
 from service.errors import ServiceError
 from service.store.api_keys import Scope

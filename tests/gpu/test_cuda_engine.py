@@ -7,10 +7,11 @@ import pytest
 
 cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 
+from gpu_engine.control import Control  # noqa: E402
 from gpu_engine.cpu.engine import CpuEngine  # noqa: E402
 from gpu_engine.cuda.engine import CudaEngine  # noqa: E402
 from gpu_engine.cuda.module import device_available  # noqa: E402
-from gpu_engine.engine import Control, FlowState, Fork  # noqa: E402
+from gpu_engine.engine import FlowState, Fork  # noqa: E402
 from gpu_engine.errors import Unbounded  # noqa: E402
 from gpu_engine.footprint import Room, unlimited  # noqa: E402
 from gpu_engine.generators import generate  # noqa: E402

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import Cancelled, OutOfMemory, SourceIsSink
 from gpu_engine.generators import generate
 from gpu_engine.networks.edgelist import EdgeList

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import Cancelled, OutOfMemory
 from gpu_engine.footprint import Footprint, unlimited
 from gpu_engine.networks.edgelist import EdgeList

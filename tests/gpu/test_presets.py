@@ -7,11 +7,12 @@ cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 
 from functools import partial  # noqa: E402
 
+from gpu_engine.control import Control  # noqa: E402
 from gpu_engine.cpu.engine import CpuEngine  # noqa: E402
 from gpu_engine.cuda.module import device_available  # noqa: E402
 from gpu_engine.cuda.presets.engine import PresetEngine  # noqa: E402
 from gpu_engine.cuda.presets.schedules import PRESETS  # noqa: E402
-from gpu_engine.engine import Control, SolveReport  # noqa: E402
+from gpu_engine.engine import SolveReport  # noqa: E402
 from gpu_engine.errors import Cancelled  # noqa: E402
 from gpu_engine.generators import generate  # noqa: E402
 from gpu_engine.matching import maximum_matching  # noqa: E402

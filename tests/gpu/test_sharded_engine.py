@@ -8,6 +8,7 @@ import pytest
 
 cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 
+from gpu_engine.control import Control  # noqa: E402
 from gpu_engine.cpu.engine import CpuEngine  # noqa: E402
 from gpu_engine.cuda.layout import SHARD_THREADS  # noqa: E402
 from gpu_engine.cuda.module import device_available  # noqa: E402
@@ -16,7 +17,7 @@ from gpu_engine.cuda.sharded.drain import Kernels  # noqa: E402
 from gpu_engine.cuda.sharded.engine import ShardedEngine  # noqa: E402
 from gpu_engine.cuda.sharded.places import Places  # noqa: E402
 from gpu_engine.devices import devices  # noqa: E402
-from gpu_engine.engine import Control, Mode  # noqa: E402
+from gpu_engine.engine import Mode  # noqa: E402
 from gpu_engine.errors import Cancelled, EngineError, Unbounded  # noqa: E402
 from gpu_engine.generators import generate  # noqa: E402
 from gpu_engine.networks.edgelist import EdgeList  # noqa: E402

@@ -5,9 +5,10 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from gpu_engine.control import Control
 from gpu_engine.cpu.bottlenecks import BETWEEN, LEAST, components
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.engine import Bottlenecks, Control
+from gpu_engine.engine import Bottlenecks
 from gpu_engine.errors import Cancelled, OutOfMemory, Unbounded
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.edgelist import EdgeList

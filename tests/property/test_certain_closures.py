@@ -8,8 +8,8 @@ from gpu_engine.checks.domains import Closures, Trees, closures_cost_the_most
 from gpu_engine.checks.levels import cost_all_they_carry
 from gpu_engine.closures.domains import domains
 from gpu_engine.closures.nested import levels
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, Unbounded
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network

@@ -6,7 +6,7 @@ from scipy.optimize import linprog
 
 from gpu_engine.checks.circulations import Barrier, barrier, prove_circulation
 from gpu_engine.circulations.solver import find_circulation
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import Cancelled, CapacityOverflow, InvalidTerminals, NotDirected, OutOfMemory
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.bounds import LowerBounds

@@ -7,7 +7,7 @@ import pytest
 
 from gpu_engine.checks.contractions import Around, Slots, contraction_failures
 from gpu_engine.checks.series import Steps, series_failures
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.generators import generate
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network

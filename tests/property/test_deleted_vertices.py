@@ -9,8 +9,8 @@ import pytest
 
 from gpu_engine.checks.flows import prove_flow
 from gpu_engine.checks.throughput import prove_throughput
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.engine import Control
 from gpu_engine.errors import Unbounded
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network

@@ -8,10 +8,10 @@ import pytest
 from numpy.typing import NDArray
 from ortools.graph.python import max_flow
 
+from gpu_engine.control import Control
 from gpu_engine.cpu.drain import drain
 from gpu_engine.cpu.scratch import Scratch
 from gpu_engine.cpu.sides import OUTSIDE
-from gpu_engine.engine import Control
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.types import BoolArray, UnitArray

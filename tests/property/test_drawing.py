@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpu_engine.checks.global_cuts import belong_together, drawn_together
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.pairs import global_cut as of_all

@@ -7,8 +7,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.engine import Control
 from gpu_engine.errors import CapacityOverflow, EngineError, Unbounded
 from gpu_engine.footprint import Footprint
 from gpu_engine.mincost import augmenting, expansion, process, solver

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from gpu_engine.control import Control
 from gpu_engine.cpu import greedy, ibfs
 from gpu_engine.cpu.pseudoflow import saturate_unlimited, undo_saturation
 from gpu_engine.cpu.reach import list_ends
 from gpu_engine.cpu.scratch import Scratch
 from gpu_engine.cpu.sides import OUTSIDE
-from gpu_engine.engine import Control
 from gpu_engine.generators import generate
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network

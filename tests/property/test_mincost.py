@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from gpu_engine.checks.costs import CostProof, prove_cheapest
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.engine import Control
 from gpu_engine.errors import Infeasible, Unbounded
 from gpu_engine.footprint import Footprint
 from gpu_engine.mincost import cheapest, process, solver, successive

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gpu_engine.checks.flows import prove_flow, prove_paths, prove_rest
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import Cancelled, Unbounded
 from gpu_engine.mincost.cheapest import cheapest_flow
 from gpu_engine.mincost.cycles import cycles_of

@@ -9,8 +9,8 @@ import pytest
 from gpu_engine.checks.cut_trees import tree_failures
 from gpu_engine.checks.global_cuts import clings
 from gpu_engine.checks.pairs import WRONG, Witness, ledger, prove_pair
+from gpu_engine.control import Control
 from gpu_engine.cpu.reach import MARK
-from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, InvalidTerminals, SourceIsSink, Unbounded, UnknownVertex
 from gpu_engine.generators import generate
 from gpu_engine.networks.edgelist import EdgeList

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from gpu_engine.checks.partitions import prove_partition
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.footprint import unlimited
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network

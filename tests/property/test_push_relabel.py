@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gpu_engine.control import Control
 from gpu_engine.cpu.drain import move_ahead, negate
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.cpu.pseudoflow import saturate_unlimited, undo_saturation
 from gpu_engine.cpu.push_relabel import push_excess
 from gpu_engine.cpu.scratch import Scratch
-from gpu_engine.engine import Control
 from gpu_engine.generators import generate
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network

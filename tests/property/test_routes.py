@@ -9,10 +9,10 @@ import pytest
 from ortools.graph.python import min_cost_flow
 
 from gpu_engine.checks.flows import prove_flow, prove_paths
+from gpu_engine.control import Control
 from gpu_engine.cpu.cycles import cancel_cycles
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.cpu.state import CpuFlowState
-from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, Unbounded
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.footprint import unlimited
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network

@@ -5,6 +5,7 @@ from threading import Timer
 import numpy as np
 import pytest
 
+from gpu_engine.control import Control
 from gpu_engine.cpu import greedy
 from gpu_engine.cpu.budget import Budget
 from gpu_engine.cpu.drain import AHEAD, BEHIND, EITHER, TOO_LONG, drain_kernel
@@ -12,7 +13,6 @@ from gpu_engine.cpu.pseudoflow import Pseudoflow, saturate_unlimited, undo_satur
 from gpu_engine.cpu.reach import list_ends
 from gpu_engine.cpu.scratch import Scratch
 from gpu_engine.cpu.smallcut import GAVE_UP, SINK_CUT, SOURCE_CUT, attempt
-from gpu_engine.engine import Control
 from gpu_engine.generators import generate
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network

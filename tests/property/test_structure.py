@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.engine import Control
 from gpu_engine.errors import Unbounded
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.growing import grow

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.cpu.trying import CpuTrials
-from gpu_engine.engine import Control, Engine, Fork
+from gpu_engine.engine import Engine, Fork
 from gpu_engine.errors import Unbounded
 from gpu_engine.generators import generate
 from gpu_engine.networks.edgelist import EdgeList

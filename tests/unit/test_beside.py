@@ -12,9 +12,10 @@ import pytest
 import redis
 
 from gpu_engine.checks.certificate import Certificate
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.cpu.state import CpuFlowState
-from gpu_engine.engine import Control, FlowState, SolveReport
+from gpu_engine.engine import FlowState, SolveReport
 from gpu_engine.footprint import Room
 from gpu_engine.networks.network import Network
 from gpu_engine.trials import Trials

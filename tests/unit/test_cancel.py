@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import redis
 
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.engine import Control, FlowState, SolveReport
+from gpu_engine.engine import FlowState, SolveReport
 from gpu_engine.formats import pack
 from service.errors import ServiceError
 from service.protocol import CapacitiesArgs, EmptyArgs, Kind, LoadArgs, MaxFlowArgs, Operation, PatchArgs, Status

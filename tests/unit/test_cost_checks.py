@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpu_engine.checks.costs import CostProof, prove_cheapest
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import Cancelled
 from gpu_engine.mincost.potentials import potentials
 from gpu_engine.networks.edgelist import EdgeList

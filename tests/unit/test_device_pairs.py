@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import OutOfMemory
 from gpu_engine.footprint import Footprint
 from gpu_engine.generators import grid

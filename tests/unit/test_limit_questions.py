@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from gpu_engine.checks.certificate import Certificate
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.engine import Control, FlowState, SolveReport
+from gpu_engine.engine import FlowState, SolveReport
 from gpu_engine.mincost.expansion import Expansion, cheapest_expansion
 from gpu_engine.parametric import probes
 from service.protocol import CapacityExpansionArgs, Kind, MaxFlowArgs, ParametricArgs, Status

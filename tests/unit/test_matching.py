@@ -5,8 +5,9 @@ import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.engine import Control, FlowState, Mode
+from gpu_engine.engine import FlowState, Mode
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.matching import maximum_matching, read_matching
 from gpu_engine.networks.bipartite import one_each

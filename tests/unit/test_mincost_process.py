@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import Cancelled, CapacityOverflow, CostOverflow, Infeasible, OutOfMemory, Unbounded
 from gpu_engine.footprint import Footprint
 from gpu_engine.mincost import cheapest, solver

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, EngineError
 from gpu_engine.generators import generate
 from gpu_engine.networks.network import Network

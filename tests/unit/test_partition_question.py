@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gpu_engine.checks.partitions import prove_partition
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, CapacityOverflow, OutOfMemory
 from gpu_engine.footprint import Footprint, unlimited
 from gpu_engine.networks.edgelist import EdgeList

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from gpu_engine.checks.certificate import Certificate
-from gpu_engine.engine import Control, Mode, SolveReport
+from gpu_engine.control import Control
+from gpu_engine.engine import Mode, SolveReport
 from gpu_engine.networks.terminals import Terminals
 from service.worker.graph import COMPLETE_EVERY, Graph, NotProven
 

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.engine import Control, FlowState, SolveReport
+from gpu_engine.engine import FlowState, SolveReport
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Footprint
 from gpu_engine.generators import grid

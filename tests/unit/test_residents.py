@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 import pytest
 
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, OutOfMemory
 from gpu_engine.footprint import Footprint, Room
 from gpu_engine.networks.edgelist import EdgeList

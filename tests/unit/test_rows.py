@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import Cancelled, InvalidTerminals
 from service.errors import ServiceError
 from service.protocol import Command, Envelope, Kind

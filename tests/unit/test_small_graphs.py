@@ -7,8 +7,9 @@ import pytest
 
 from gpu_engine.checks.certificate import certify
 from gpu_engine.checks.flows import prove_flow
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.engine import Control, Mode
+from gpu_engine.engine import Mode
 from gpu_engine.errors import Cancelled, CapacityOverflow, InvalidNetwork, InvalidTerminals, SourceIsSink, Unbounded
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network

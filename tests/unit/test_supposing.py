@@ -9,8 +9,9 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.engine import Control, Mode
+from gpu_engine.engine import Mode
 from gpu_engine.errors import CapacityOverflow, OutOfMemory, Unbounded
 from gpu_engine.footprint import Footprint
 from gpu_engine.generators import generate

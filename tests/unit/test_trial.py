@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from gpu_engine.auto import AT_LEAST_MS, MUCH_LONGER, AutoEngine, Race
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.cpu.state import CpuFlowState
-from gpu_engine.engine import Control, Engine, FlowState, Mode, SolveReport
+from gpu_engine.engine import Engine, FlowState, Mode, SolveReport
 from gpu_engine.errors import Cancelled, OutOfMemory
 from gpu_engine.footprint import Footprint, Room, unlimited
 from gpu_engine.generators import generate

@@ -37,7 +37,7 @@ from gpu_engine.footprint import unlimited
 from gpu_engine.partition.partitioner import HostPartitioner
 from gpu_engine.partition.problem import Question, edge_weights
 from gpu_engine.partition.resident import ResidentPartition
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import Infeasible
 from gpu_engine.mincost.cheapest import cheapest_flow
 from gpu_engine.mincost.expansion import Candidates, cheapest_expansion

@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks import instances, pairs
 from benchmarks.instances import Instance
+from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.engine import Control
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals

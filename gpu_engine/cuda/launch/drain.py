@@ -9,6 +9,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_engine.control import WORK_DONE
 from gpu_engine.cuda.launch.arrays import Array, State, as_struct
 from gpu_engine.cuda.layout import (
     DRAIN_ARGUMENTS,
@@ -18,7 +19,6 @@ from gpu_engine.cuda.layout import (
     THREADS,
 )
 from gpu_engine.cuda.module import cluster_size, kernel
-from gpu_engine.engine import WORK_DONE
 from gpu_engine.footprint import HUB_ROW, LONG_ROW
 
 ARCS_OF_A_CLUSTER: Final = 1 << 17

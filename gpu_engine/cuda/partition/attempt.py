@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Final, TypeAlias
 from weakref import finalize
 
+from gpu_engine.control import Control
 from gpu_engine.cuda.launch.arrays import Array
 from gpu_engine.cuda.partition.coarsen import Level
-from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
 from gpu_engine.types import VertexArray
 

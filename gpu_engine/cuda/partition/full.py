@@ -6,6 +6,7 @@ from typing import Final
 import cupy
 import numpy as np
 
+from gpu_engine.control import Control
 from gpu_engine.cuda.launch.arrays import Array
 from gpu_engine.cuda.launch.partition import (
     COARSEN,
@@ -21,7 +22,6 @@ from gpu_engine.cuda.launch.partition import (
 )
 from gpu_engine.cuda.partition.attempt import Attempt
 from gpu_engine.cuda.partition.coarsen import Level, levels_of
-from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
 from gpu_engine.partition.buckets import Buckets
 from gpu_engine.partition.moves import Books

@@ -11,6 +11,7 @@ from typing import Final
 import cupy
 import numpy as np
 
+from gpu_engine.control import Control
 from gpu_engine.cuda.launch.arrays import Array
 from gpu_engine.cuda.launch.partition import (
     LINKS,
@@ -27,7 +28,6 @@ from gpu_engine.cuda.memory import device_call, next_stream
 from gpu_engine.cuda.partition.attempt import Attempt
 from gpu_engine.cuda.partition.full import ALL_BORDERS, AROUND, SEEDS, Whole, few_for
 from gpu_engine.cuda.partition.graph import SHARE, BucketList, OnDevice, longer
-from gpu_engine.engine import Control
 from gpu_engine.errors import EngineError, OutOfMemory
 from gpu_engine.footprint import Footprint, Room
 from gpu_engine.networks.network import Network

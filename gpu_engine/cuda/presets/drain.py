@@ -11,11 +11,11 @@ from typing import Any, Final
 import cupy
 import numpy as np
 
+from gpu_engine.control import Control
 from gpu_engine.cuda.launch.arrays import State, Topology, heads_and_reverses
 from gpu_engine.cuda.layout import OUTSIDE, TARGET
 from gpu_engine.cuda.presets.region import Region, ReversedRows
 from gpu_engine.cuda.presets.schedules import PRESETS, Preset, Steps
-from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
 from gpu_engine.networks.free import ORDINARY
 

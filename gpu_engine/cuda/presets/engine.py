@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Final
 
+from gpu_engine.control import WORK_DONE, Control
 from gpu_engine.cuda.arrange import Arrangement, as_given
 from gpu_engine.cuda.engine import COUNTERS, CudaEngine
 from gpu_engine.cuda.launch.drain import Drains
@@ -13,7 +14,7 @@ from gpu_engine.cuda.presets.drain import PresetDrain
 from gpu_engine.cuda.state import CudaFlowState
 from gpu_engine.cuda.transfer import flow_on_host, put_flow
 from gpu_engine.cuda.waiting import WORK, wait
-from gpu_engine.engine import WORK_DONE, Control, FlowState, Fork, SolveReport
+from gpu_engine.engine import FlowState, Fork, SolveReport
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Needs, Room, unlimited
 from gpu_engine.networks.growing import Growth

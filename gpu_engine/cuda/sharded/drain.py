@@ -16,6 +16,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_engine.control import WORK_DONE, Control
 from gpu_engine.cuda.launch.arrays import Array
 from gpu_engine.cuda.launch.drain import PATIENCE, ROUND_LIMIT
 from gpu_engine.cuda.layout import GIVEN_UP, MEETING, SHARD_DRAIN, SHARD_OUTCOME, SHARD_THREADS, STOP
@@ -23,7 +24,6 @@ from gpu_engine.cuda.module import kernel
 from gpu_engine.cuda.sharded.launch import Shards
 from gpu_engine.cuda.sharded.places import Place
 from gpu_engine.cuda.waiting import wait
-from gpu_engine.engine import WORK_DONE, Control
 
 
 class Stopped(Exception):

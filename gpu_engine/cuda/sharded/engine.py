@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.checks.certificate import Certificate, certify
+from gpu_engine.control import Control
 from gpu_engine.cpu import derive
 from gpu_engine.cpu.derive import HostCopy
 from gpu_engine.cpu.engine import fork_on_host
@@ -27,7 +28,7 @@ from gpu_engine.cuda.sharded.places import Places
 from gpu_engine.cuda.sharded.solving import settle, start_from_zero
 from gpu_engine.cuda.sharded.state import Columns, ShardedFlowState
 from gpu_engine.cuda.sharded.topology import Topology, arcs_of, topology_of
-from gpu_engine.engine import Bottlenecks, Control, Cut, FlowState, Fork
+from gpu_engine.engine import Bottlenecks, Cut, FlowState, Fork
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Needs, Room, on_shards, unlimited
 from gpu_engine.incremental import IncrementalEngine, TooSlow

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import cupy
 import numpy as np
 
+from gpu_engine.control import WORK_DONE, Control
 from gpu_engine.cuda.launch.arrays import Array
 from gpu_engine.cuda.sharded.drain import drain
 from gpu_engine.cuda.sharded.launch import Shards
 from gpu_engine.cuda.sharded.topology import Topology
-from gpu_engine.engine import WORK_DONE, Control
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE
 

@@ -13,7 +13,7 @@ from typing import Final
 import redis
 import structlog
 
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import EngineError
 from service.errors import ServiceError
 from service.queue.models import WorkerReport

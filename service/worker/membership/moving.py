@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 import redis
 import structlog
 
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import Cancelled
 from service.errors import RETRY_AFTER_S, ServiceError
 from service.store.handover import Handover, Queued, Wish

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpu_engine.engine import Bottlenecks, Control
+from gpu_engine.control import Control
+from gpu_engine.engine import Bottlenecks
 from gpu_engine.errors import Cancelled, Unbounded
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals

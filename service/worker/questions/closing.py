@@ -15,7 +15,7 @@ from gpu_engine.checks.levels import cost_all_they_carry
 from gpu_engine.closures.detours import go_another_way
 from gpu_engine.closures.domains import ARC_BYTES, VERTEX_BYTES, domains
 from gpu_engine.closures.nested import LEVEL_BYTES_ARC, LEVEL_BYTES_VERTEX, levels
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import CapacityTable

@@ -10,7 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from gpu_engine.engine import Control, Cut
+from gpu_engine.control import Control
+from gpu_engine.engine import Cut
 from gpu_engine.errors import Cancelled, EngineError
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.terminals import Terminals

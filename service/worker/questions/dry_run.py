@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import Cancelled, EngineError, Unbounded
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.growing import grow, growing_bytes

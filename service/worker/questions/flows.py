@@ -5,7 +5,7 @@ from typing import Final
 
 from gpu_engine.checks.flows import FlowProof, prove_flow, prove_paths, prove_rest
 from gpu_engine.checks.throughput import prove_throughput
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.footprint import Footprint, Room
 from gpu_engine.mincost.cycles import cycles_of
 from gpu_engine.networks.network import Network

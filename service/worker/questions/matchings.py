@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from gpu_engine.checks.certificate import Certificate
-from gpu_engine.engine import Control, Engine, Mode, SolveReport
+from gpu_engine.control import Control
+from gpu_engine.engine import Engine, Mode, SolveReport
 from gpu_engine.footprint import Footprint
 from gpu_engine.matching import Matching, read_matching
 from gpu_engine.networks.bipartite import edge_ends, one_each, oriented, refuse_narrow, unit

@@ -6,7 +6,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.engine import Control, Mode
+from gpu_engine.control import Control
+from gpu_engine.engine import Mode
 from service.protocol import TEXTS, Envelope, Kind, MaxFlowArgs
 from service.store.jobs.record import Result
 from service.worker import answers, features

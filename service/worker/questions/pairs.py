@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import Cancelled, EngineError, OutOfMemory, Unbounded
 from gpu_engine.footprint import Footprint, on_cpu
 from gpu_engine.networks.network import Network

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import EngineError
 from gpu_engine.trials import Changes, Trials
 from gpu_engine.types import EdgeArray, UnitArray

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import chain
 from typing import Final, TypeAlias, TypeVar
 
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from gpu_engine.errors import Cancelled, EngineError, OutOfMemory
 from service.errors import STATUS, ServiceError
 from service.protocol import JSON_TYPE, LINES_TYPE, STRING_LINES_TYPE, STRINGS_TYPE, Envelope

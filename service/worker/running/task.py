@@ -10,7 +10,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from gpu_engine.engine import Control
+from gpu_engine.control import Control
 from service.collector import held_back
 from service.protocol import Command, Kind, Status
 from service.store.held import Found
