@@ -22,7 +22,9 @@ PR_SET_PDEATHSIG: Final = 1
 TICK_S: Final = 0.02
 """How often a caller that waits looks for a cancel."""
 
-ENVIRONMENT: Final = ("PATH", "HOME", "PYTHONPATH", "VIRTUAL_ENV", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH")
+ENVIRONMENT: Final = (
+    *("PATH", "HOME", "PYTHONPATH", "PYTHONSAFEPATH", "VIRTUAL_ENV", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH"),
+)
 """Variables that a child gets; the password of Redis is not among them."""
 
 

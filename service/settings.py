@@ -28,6 +28,9 @@ READ_ELSEWHERE: Final = frozenset(
 MAX_SOCKET_PATH = 100
 """A unix socket's path has room for 107 bytes; Redis appends to it while it starts."""
 
+MAX_SOCKET_FOLDER = MAX_SOCKET_PATH - len("/headrace-0123456789abcdef/redis.sock")
+"""Bytes in the path of a folder in which folders with sockets are made."""
+
 MOST: Final = 1 << 53
 """No count and no size is larger: they go to Redis, and as JSON to readers that keep numbers as binary floats."""
 
@@ -180,10 +183,10 @@ class Settings(BaseSettings):
     def redis_socket(self) -> Path:
         """Where the embedded server listens: in `data_dir`, or in a private directory if that path is too long."""
         socket = self.data_dir.absolute() / "redis.sock"
-        if len(str(socket)) <= MAX_SOCKET_PATH:
+        if len(os.fsencode(socket)) <= MAX_SOCKET_PATH:
             return socket
-        digest = hashlib.sha256(str(socket).encode()).hexdigest()[:16]
-        return Path(tempfile.gettempdir()) / f"headrace-{digest}" / "redis.sock"
+        digest = hashlib.sha256(os.fsencode(socket)).hexdigest()[:16]
+        return folder_of_sockets() / f"headrace-{digest}" / "redis.sock"
 
     @property
     def redis_location(self) -> str:
@@ -191,6 +194,12 @@ class Settings(BaseSettings):
         if self.redis_url:
             return redis_address.heeded(self.redis_url)
         return f"unix://{REDIS_USER}@{quote(str(self.redis_socket))}"
+
+
+def folder_of_sockets() -> Path:
+    """Where folders are made for sockets: that of other temporary files, unless its own path is too long for it."""
+    folder = tempfile.gettempdir()
+    return Path(folder if len(os.fsencode(folder)) <= MAX_SOCKET_FOLDER else "/tmp")
 
 
 def read_settings(**given: Any) -> Settings:
@@ -207,6 +216,7 @@ def read_settings(**given: Any) -> Settings:
         said = [(_shown(fault["loc"]), _plain(fault["msg"])) for fault in faults]
         raise SettingsError("; ".join(f"{name}: {text}" for name, text in said)) from None
     _refuse_clipped(settings)
+    _refuse_no_text(settings.data_dir)
     if settings.tls_key is not None and settings.tls_cert is None:
         raise SettingsError("HEADRACE_TLS_KEY is set and HEADRACE_TLS_CERT is not: nothing would be encrypted")
     if settings.redis_url is not None:
@@ -250,6 +260,15 @@ def _refuse_clipped(settings: Settings) -> None:
         raise SettingsError(
             f"HEADRACE_MAX_JSON_BYTES is more than HEADRACE_MAX_BODY_BYTES, which is {settings.max_body_bytes}"
         )
+
+
+def _refuse_no_text(data_dir: Path) -> None:
+    """Raise `SettingsError` for a path that cannot stand in the address of the embedded server."""
+    try:
+        str(data_dir.absolute()).encode()
+    except UnicodeEncodeError:
+        told = "the path of the data directory is no text in UTF-8, as this process reads it"
+        raise SettingsError(f"{told}: choose another --data-dir, or a locale such as LC_ALL=C.UTF-8") from None
 
 
 def refuse_unknown(variables: Iterable[str]) -> None:

@@ -6,6 +6,7 @@ modules that kernels are made of.
 """
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from hashlib import sha256
@@ -14,7 +15,7 @@ from typing import Final
 
 VARIABLE: Final = "NUMBA_CACHE_DIR"
 PACKAGE: Final = Path(__file__).parents[1]
-CONSTANTS: Final = ("types.py", "engine.py", "free.py")
+CONSTANTS: Final = ("types.py", "control.py", "free.py")
 """Modules without kernels whose constants are compiled into kernels."""
 
 WITH_KERNELS: Final = (
@@ -31,7 +32,10 @@ WITH_KERNELS: Final = (
 )
 """Packages with kernels, beside the modules of `gpu_engine` itself."""
 
-PREFIX: Final = "headrace-"
+PREFIX: Final = "headrace-kernels-"
+NAME: Final = re.compile(re.escape(PREFIX) + "[0-9a-f]{16}")
+"""The names of directories of kernels, and of nothing else: the oldest of them are removed, wherever they lie."""
+
 KEPT: Final = 4
 """Directories of so many states of the sources are kept, a few megabytes each."""
 
@@ -42,7 +46,7 @@ def set_directory() -> None:
     If it cannot be made Numba falls back on its own rules. Without effect once Numba is imported.
     """
     found = directory()
-    if not found.is_dir():
+    if not os.path.isdir(found):  # Path.is_dir raises where nobody may look
         _forget_oldest(found.parent)
     os.environ[VARIABLE] = str(found)
 
@@ -55,7 +59,7 @@ def directory() -> Path:
     has_home = not users.startswith("~")  # else there would be a folder of that name, wherever the process is
     if given:
         parent = Path(given)
-        if parent.name.startswith(PREFIX):
+        if NAME.fullmatch(parent.name):
             parent = parent.parent  # it was set by this process, or by the one that started it
     elif os.access(PACKAGE, os.W_OK) or not has_home:
         parent = PACKAGE / "__pycache__"
@@ -87,7 +91,8 @@ def n_kernels() -> int:
 
 def _forget_oldest(parent: Path) -> None:
     try:
-        others = sorted(parent.glob(PREFIX + "*"), key=lambda path: path.stat().st_mtime)
+        kernels = [path for path in parent.glob(PREFIX + "*") if NAME.fullmatch(path.name)]
+        others = sorted(kernels, key=lambda path: path.stat().st_mtime)
     except OSError:
         return
     for path in others[: max(0, len(others) + 1 - KEPT)]:

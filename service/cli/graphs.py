@@ -1,5 +1,6 @@
 """`headrace load | list | info | delete | patch | export | copy | restore | snapshots | estimate`: whole graphs."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,6 +77,8 @@ def _kept(file: Path, form: str | None) -> Iterator[Path]:
         return
     if not form:
         fail("say what standard input has: --format csv, say", MISWRITTEN)
+    if sys.stdin is None:
+        fail("standard input is closed", MISWRITTEN)
     with NamedTemporaryFile(prefix="stdin-", suffix=f".{form}") as kept:
         copyfileobj(typer.get_binary_stream("stdin"), kept)
         kept.flush()
@@ -122,6 +125,8 @@ def delete(
         graph = client.graph(name)
         edges = counted(graph.info.n_edges, "edge")
         question = f"{name} has {edges} and is at version {graph.info.version}. Delete it for good?"
+        if not yes and sys.stdin is None:
+            fail(f"standard input is closed, so nobody can be asked: {question} Then say --yes", MISWRITTEN)
         if not yes and not typer.confirm(question):
             fail(f"{name} is kept", MISWRITTEN)
         graph.delete()

@@ -45,6 +45,8 @@ def create(
     """Make a key and print it: once, as only its digest is kept. The first key closes the service to those without."""
     from service.store.api_keys import Scope, TooManyKeys
 
+    if sys.stdout is None:
+        _fail("standard output is closed, and the key is printed there once", MISWRITTEN)
     if scope not in list(Scope):
         _fail(f"--scope is one of {', '.join(Scope)}, not {scope!r}", MISWRITTEN)
     wanted, settings = Scope(scope), _settings(data_dir, redis_url)
@@ -52,17 +54,30 @@ def create(
         _say(f"no service has run {_place(settings)}: this key is for one that will; --data-dir names another place")
     try:
         with _table(settings) as keys:
-            if not keys.list():
+            is_first = not keys.list()
+            if is_first:
                 _warn_of_the_door(wanted, sure=yes)
             key, token = keys.create(label, wanted, prefix)
+            try:
+                _say_once(f"key {key.id} ({key.scope}) of the service {_place(settings)}", token)
+            except OSError as error:
+                if is_first:
+                    keys.forget()  # a key that is revoked would keep the service closed
+                else:
+                    keys.revoke(key.id)
+                _fail(f"the key could not be printed, and was taken back: {reason(error)}")
     except (TooManyKeys, ValueError) as error:
         _fail(str(error))
-    typer.echo(f"key {key.id} ({key.scope}) of the service {_place(settings)} will not be shown again:", err=True)
-    typer.echo(token)
     try:
         _seen(settings).write()
     except OSError as error:
         _say(f"it could not be noted that there are keys: {reason(error)}")
+
+
+def _say_once(what: str, token: str) -> None:
+    """Raises OSError if the token has not arrived, as on a full disk."""
+    typer.echo(f"{what} will not be shown again:", err=True)
+    typer.echo(token)
 
 
 def _warn_of_the_door(scope: "Scope", *, sure: bool) -> None:
@@ -75,7 +90,7 @@ def _warn_of_the_door(scope: "Scope", *, sure: bool) -> None:
 
 
 def _is_terminal() -> bool:
-    return sys.stdin.isatty()
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 @app.command("list")

@@ -1,5 +1,6 @@
 """How far something is, for people: a bar on a terminal, a plain line now and then elsewhere."""
 
+from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self, TextIO
 
@@ -9,11 +10,11 @@ ERASE_LINE: Final = "\r\x1b[K"
 
 
 class Meter:
-    """Written to a stream; on a terminal it is gone at the end."""
+    """Written to a stream; on a terminal it is gone at the end. Nobody is told where there is none, or it is full."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream
-        self._in_place = stream.isatty()
+        self._in_place = stream is not None and stream.isatty()
         self._said_at: float | None = None
         """Seconds of the work when it was said last."""
 
@@ -39,5 +40,7 @@ class Meter:
         self._said_at = seconds
 
     def _write(self, text: str) -> None:
-        self._stream.write(text)
-        self._stream.flush()
+        if self._stream is not None:
+            with suppress(OSError):
+                self._stream.write(text)
+                self._stream.flush()

@@ -2,7 +2,10 @@
 
 import sys
 import time
+from contextlib import suppress
 from functools import partial
+
+import typer
 
 from gpu_engine import kernel_directory
 from gpu_engine.kernels.compiling import Compiling
@@ -27,4 +30,5 @@ def run(choice: str) -> None:
         engine = compile_kernels(partial(open_engine, choice=choice), choice, tell)
     seconds = time.perf_counter() - began
     what = f"{compiled} kernels were compiled" if compiled else "all kernels were there"
-    print(f"{what}, in {seconds:.1f} s, engine {engine}; they are kept in {kernel_directory()}", file=sys.stderr)
+    with suppress(OSError):  # as where nobody reads it
+        typer.echo(f"{what}, in {seconds:.1f} s, engine {engine}; they are kept in {kernel_directory()}", err=True)

@@ -1,5 +1,7 @@
-"""Where compiled kernels are kept: looked at before a worker starts, since Numba refuses with a traceback."""
+"""Whether kernels are compiled, and where they are kept: looked at before a worker starts, since Numba refuses with a
+traceback."""
 
+import os
 import tempfile
 
 from gpu_engine import kernel_directory
@@ -7,7 +9,10 @@ from service.host.refusal import CannotServe
 
 
 def check_kernels() -> None:
-    """Raises `CannotServe` if this user may not write where compiled kernels are to be kept, as one without a home."""
+    """Raises `CannotServe` if this user may not write where compiled kernels are to be kept, as one without a home, or
+    if none are to be compiled."""
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        raise CannotServe("NUMBA_DISABLE_JIT is set, and kernels that are not compiled compute otherwise; unset it")
     folder = kernel_directory()
     try:
         folder.mkdir(parents=True, exist_ok=True)

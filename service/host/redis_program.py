@@ -16,6 +16,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from service.settings import folder_of_sockets
+
 FORMAT: Final = re.compile(rb"REDIS\d{4}|VALKEY\d{3}")
 WRITER: Final = re.compile(rb"(redis|valkey)-ver.(\d+\.\d+\.\d+)", re.DOTALL)
 HEAD_BYTES: Final = 128
@@ -85,7 +87,7 @@ def _writer(head: bytes) -> str | None:
 
 def _starts_on(program: Program, format_: bytes) -> bool:
     """Whether the program comes up with an empty dump that begins with `format_`."""
-    with tempfile.TemporaryDirectory(prefix="headrace-") as folder:
+    with tempfile.TemporaryDirectory(prefix="headrace-", dir=folder_of_sockets()) as folder:
         Path(folder, "dump.rdb").write_bytes(format_ + END_OF_EMPTY_DUMP)
         socket = f"{folder}/s"
         command = [program.path, "--port", "0", "--unixsocket", socket, "--dir", folder, "--dbfilename", "dump.rdb"]

@@ -38,6 +38,9 @@ from service.store.keys import Keys
 from service.telemetry.probing import SUPERVISOR
 
 STDIN, STDERR = 0, 2
+CHECKOUT: Final = Path(__file__).parents[2]
+"""The folder that this package lies in."""
+
 POLL_S: Final = 0.05
 HOPELESS_ENDS: Final = 5
 """The service gives up when a child has ended so often before it was ever ready."""
@@ -227,8 +230,15 @@ def _is_ready(url: str) -> bool:
 
 
 def environment_of(settings: Settings) -> dict[str, str]:
-    """The environment of the children: our own, and the settings in it. REDIS_URL counts for nothing any more."""
+    """The environment of the children: our own, and the settings in it. REDIS_URL counts for nothing any more.
+
+    They import nothing from the folder in which somebody stands who starts a service: there may be a `redis.py`. It is
+    where a checkout that is not installed lies, as `python -m service.cli` finds it, that is imported from.
+    """
     ours = {name: value for name, value in os.environ.items() if name.upper() != "REDIS_URL"}
+    ours["PYTHONSAFEPATH"] = "1"
+    if sys.path[0] == str(CHECKOUT):
+        ours["PYTHONPATH"] = os.pathsep.join([str(CHECKOUT), *filter(None, [ours.get("PYTHONPATH")])])
     values = settings.model_dump(mode="json", exclude_none=True) | {"data_dir": str(settings.data_dir.absolute())}
     return ours | {f"{PREFIX}{name.upper()}": str(value) for name, value in values.items()}
 

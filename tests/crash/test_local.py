@@ -29,8 +29,13 @@ def is_gone(url: str) -> bool:
 
 
 def test_it_keeps_its_graphs_and_ends_with_its_script(tmp_path: Path) -> None:
-    """Which is killed: nothing of it can tell the service."""
-    with subprocess.Popen([sys.executable, "-c", SCRIPT, tmp_path], stdout=subprocess.PIPE, text=True) as script:
+    """Which is killed: nothing of it can tell the service. Of the folder it stands in, nothing is imported."""
+    beside = tmp_path / "beside"
+    (beside / "service").mkdir(parents=True)
+    for module in ("redis.py", "service/__init__.py"):
+        (beside / module).write_text("raise SystemExit('another module of this name')\n")
+    command = [sys.executable, "-c", SCRIPT, tmp_path]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=beside) as script:
         assert script.stdout is not None
         url, value = script.stdout.readline().split()
         script.send_signal(signal.SIGKILL)

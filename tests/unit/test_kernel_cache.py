@@ -66,6 +66,11 @@ def test_where_nothing_can_be_kept_nothing_starts(words: list[str], tmp_path: Pa
     assert not (tmp_path / "data").exists()
 
 
+def test_without_compiled_kernels_nothing_starts() -> None:
+    done = CliRunner(env={"NUMBA_DISABLE_JIT": "1"}).invoke(app, ["warm-up"])
+    assert (done.exit_code, done.stderr.partition(",")[0]) == (1, "headrace: NUMBA_DISABLE_JIT is set")
+
+
 def test_every_module_with_kernels_counts() -> None:
     others = [path for path in cache.PACKAGE.rglob("*.py") if path.parent.name != "kernels"]  # which only speak of them
     with_kernels = {path for path in others if b"@njit(" in path.read_bytes()}
@@ -83,12 +88,30 @@ def test_a_process_and_those_it_starts_share_a_directory(monkeypatch: pytest.Mon
 
 def test_few_states_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path))
-    for i in range(KEPT + 3):
-        (tmp_path / f"{PREFIX}{i}").mkdir()
-        os.utime(tmp_path / f"{PREFIX}{i}", (i, i))
-    (tmp_path / "other").mkdir()
+    names = [f"{PREFIX}{i:016x}" for i in range(KEPT + 3)]
+    for i, name in enumerate(names):
+        (tmp_path / name).mkdir()
+        os.utime(tmp_path / name, (i, i))
+    others = ["headrace-0123456789abcdef", f"{PREFIX}of-mine", "other"]
+    for name in others:
+        (tmp_path / name).mkdir()
+        os.utime(tmp_path / name, (0, 0))
     set_directory()
-    assert sorted(path.name for path in tmp_path.iterdir()) == [*(f"{PREFIX}{i}" for i in range(4, 7)), "other"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*names[4:], *others]), "they hold no kernels"
+
+
+def test_a_folder_that_is_named_is_the_one_they_are_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One called `headrace-cache` was taken for one of ours, and they were kept beside it."""
+    for name in ("headrace-cache", f"{PREFIX}mine"):
+        monkeypatch.setenv(VARIABLE, str(tmp_path / name))
+        assert directory() == tmp_path / name / (PREFIX + digest())
+
+
+def test_a_folder_that_may_not_be_looked_into_ends_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the cache of another user, whose HOME was kept: each command ended in a traceback, `--version` too."""
+    monkeypatch.setenv(VARIABLE, f"/{'x' * 300}")
+    set_directory()
+    assert os.environ[VARIABLE] == f"/{'x' * 300}/{PREFIX}{digest()}"
 
 
 def test_a_package_of_somebody_else_leaves_it_to_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,7 +1,11 @@
 """`headrace keys create` warns before the first key locks the door."""
 
+import os
+import subprocess
+import sys
 import uuid
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -46,6 +50,28 @@ def test_at_a_terminal_it_asks(
     assert "--scope admin" not in done.stderr
     assert ("hr_" in done.stdout) is made
     assert bool(keys(environment, "list").stdout) is made
+
+
+def test_a_key_that_cannot_be_printed_is_taken_back(environment: dict[str, str]) -> None:
+    """As onto a full disk: it was kept, its text was lost, and the service was closed to everybody."""
+    command = [sys.executable, "-m", "service.cli", "keys", "create", "ops", "--scope", "admin"]
+    for count, state in enumerate(("", "revoked")):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(
+                command, env=os.environ | environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            )
+        assert (done.returncode, "taken back: No space left" in done.stderr) == (1, True), done.stderr
+        listed = keys(environment, "list").stdout
+        assert listed.count("\n") == 2 * count, "the first one leaves nothing: the service is open as it was"
+        assert state in listed
+        keys(environment, "create", "another")
+
+
+def test_a_key_that_nobody_would_see_is_not_made(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a daemon has closed its standard output."""
+    monkeypatch.setattr("service.cli.keys.sys", SimpleNamespace(stdout=None, stdin=None))
+    assert "standard output is closed" in keys(environment, "create", "ops").stderr
+    assert not keys(environment, "list").stdout
 
 
 def test_which_service_it_is_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

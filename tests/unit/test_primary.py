@@ -168,13 +168,53 @@ def test_a_cancel_that_comes_as_a_command_is_written_is_not_lost(settings: Setti
             await connection.read_response()
 
         asking = asyncio.create_task(ask())
-        with pytest.raises(asyncio.CancelledError):
-            await asking
-        assert not connection.is_connected, "its answer is on its way, and is nobody's"
-        await client.aclose()
-        await asyncio.sleep(0)  # the loop closes the socket
+        try:
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            assert not connection.is_connected, "its answer is on its way, and is nobody's"
+        finally:
+            await client.aclose()
+            await asyncio.sleep(0)  # the loop closes the socket
 
     asyncio.run(cancelled_while_writing())
+
+
+def test_answers_that_come_together_are_told_apart() -> None:
+    """Also errors among them, one of which is in two parts, and one after which the connection is of no use."""
+    parts = [b"+first\r\n-WRONGTYPE of a key\r\n-MISCONF no room\r\n*1\r\n:7\r\n+in ", b"two\r\n-LOADING\r\n+never\r\n"]
+    asked_again = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"PING\r\n")
+        writer.write(parts[0])
+        await asked_again.wait()
+        writer.write(parts[1])
+        writer.close()
+
+    async def read_all() -> None:
+        async with await asyncio.start_server(serve, "127.0.0.1") as server:
+            port = server.sockets[0].getsockname()[1]
+            client = connect_async(Settings(redis_url=f"redis://127.0.0.1:{port}", redis_prefix="test:"))
+            connection: Any = client.connection_pool.make_connection()
+            connection.redis_connect_func = lambda made: made._parser.on_connect(made)  # says and asks nothing
+            await connection.send_command("PING", check_health=False)
+            try:
+                assert await connection.read_response() == b"first"
+                with pytest.raises(redis.ResponseError, match="of a key"):
+                    await connection.read_response()
+                with pytest.raises(redis.ResponseError) as refused:
+                    await connection.read_response()
+                assert why_away(refused.value) == "Redis cannot write its files and takes no writes"
+                assert await connection.read_response() == [7]
+                asyncio.get_running_loop().call_later(0.05, asked_again.set)
+                assert await connection.read_response() == b"in two"
+                with pytest.raises(redis.exceptions.BusyLoadingError):
+                    await connection.read_response()
+                assert not connection.is_connected
+            finally:
+                await connection.disconnect(nowait=True)
+
+    asyncio.run(read_all())
 
 
 def test_connections_are_not_waited_for_one_by_one_behind_a_machine_that_is_gone(

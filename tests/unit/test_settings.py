@@ -17,7 +17,15 @@ from service.beginning import REFUSED
 from service.cli.main import app
 from service.connections.redis_address import FILES, OPTIONS, TLS_OPTIONS, heeded, passed_over
 from service.host.supervisor import environment_of
-from service.settings import READ_ELSEWHERE, Settings, SettingsError, overruled_redis, read_settings, refuse_unknown
+from service.settings import (
+    MAX_SOCKET_PATH,
+    READ_ELSEWHERE,
+    Settings,
+    SettingsError,
+    overruled_redis,
+    read_settings,
+    refuse_unknown,
+)
 from service.store.connection import connect, connect_async, connect_listeners
 
 ROOT = Path(__file__).parents[2]
@@ -355,6 +363,33 @@ def test_two_addresses_of_redis_are_told_of_once_without_passwords(tmp_path: Pat
     assert [(line["level"], line["options"]) for line in passed] == [("warning", "socket_timeout")]
     assert "secret" not in done.stderr
     assert "hidden" not in done.stderr
+
+
+def test_children_import_nothing_from_where_somebody_stands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A `redis.py` in the current folder was run by the worker and by API processes."""
+    for checked_out, path in ((False, ""), (True, str(ROOT)), (True, os.pathsep.join([str(ROOT), "/other"]))):
+        monkeypatch.setattr(sys, "path", [str(ROOT) if checked_out else str(tmp_path), *sys.path])
+        monkeypatch.setenv("PYTHONPATH", "/other") if "other" in path else monkeypatch.delenv(
+            "PYTHONPATH", raising=False
+        )
+        environment = environment_of(Settings(redis_url=None))
+        assert (environment["PYTHONSAFEPATH"], environment.get("PYTHONPATH", "")) == ("1", path)
+
+
+def test_a_long_path_to_data_has_its_socket_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It is bytes that a socket has room for, and folders of temporary files may have long paths too."""
+    assert Settings(data_dir=Path("/", 80 * "x"), redis_url=None).redis_socket.parent.name == 80 * "x"
+    long = Path("/", 80 * "é")
+    for folder, where in ((tmp_path, tmp_path), (Path("/", 90 * "x"), Path("/tmp"))):
+        monkeypatch.setattr("tempfile.tempdir", str(folder))
+        socket = Settings(data_dir=long, redis_url=None).redis_socket
+        assert (socket.parents[1], len(os.fsencode(socket)) <= MAX_SOCKET_PATH) == (where, True)
+
+
+def test_a_path_that_is_no_text_starts_nothing(tmp_path: Path) -> None:
+    """As one with umlauts under LC_ALL=POSIX: it has no place in the address of the embedded server."""
+    with pytest.raises(SettingsError, match="no text in UTF-8"):
+        read_settings(data_dir=Path(os.fsdecode(bytes(tmp_path) + b"/\xff")))
 
 
 def test_children_know_of_one_address_of_redis(monkeypatch: pytest.MonkeyPatch) -> None:

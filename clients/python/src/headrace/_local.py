@@ -105,7 +105,7 @@ def local(
 def _started(folder: Path, log: Path, port: int, settings: Mapping[str, str]) -> "subprocess.Popen[bytes]":
     """It ends when its standard input does, which only this process can write to: so it never outlives it."""
     others = {name: value for name, value in os.environ.items() if not name.startswith(("HEADRACE_", "REDIS_URL"))}
-    command = [sys.executable, "-m", "service.cli", "serve", "--host", "127.0.0.1", "--port", str(port)]
+    command = [sys.executable, "-P", "-m", "service.cli", "serve", "--host", "127.0.0.1", "--port", str(port)]
     command += ["--data-dir", str(folder.absolute()), "--stop-on-eof"]
     one_caller = {"HEADRACE_API_PROCESSES": "1"}
     with log.open("wb") as output:
