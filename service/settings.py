@@ -94,7 +94,7 @@ class Settings(BaseSettings):
     fsync: Literal["everysec", "always"] = "everysec"
     """When the embedded server's append-only file reaches the disk. What a *process* kill leaves is the same."""
 
-    host: str = "127.0.0.1"
+    host: str = Field(default="127.0.0.1", min_length=1)
     access_log: bool = True
     """One log line for each request and for each command."""
     port: int = Field(default=8080, ge=0, le=65535)

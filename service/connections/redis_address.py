@@ -80,6 +80,8 @@ TLS_OPTIONS: Final[Mapping[str, Form]] = {
 
 def fault(url: str) -> str | None:
     """Why this is no address of a Redis server that the service can use; None if it is one."""
+    if not url:
+        return f"is empty, and no address of a Redis server: {FORMS}"
     try:
         parts = urlsplit(url)
         usable = parts.scheme in SCHEMES and (parts.scheme == "unix" or parts.port != 0)

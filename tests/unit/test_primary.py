@@ -190,6 +190,7 @@ def test_answers_that_come_together_are_told_apart() -> None:
         await asked_again.wait()
         writer.write(parts[1])
         writer.close()
+        await writer.wait_closed()
 
     async def read_all() -> None:
         async with await asyncio.start_server(serve, "127.0.0.1") as server:
@@ -212,7 +213,8 @@ def test_answers_that_come_together_are_told_apart() -> None:
                     await connection.read_response()
                 assert not connection.is_connected
             finally:
-                await connection.disconnect(nowait=True)
+                asked_again.set()
+                await connection.disconnect()
 
     asyncio.run(read_all())
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import certifi
 import headrace
 import httpx
 import networkx as nx
@@ -88,6 +89,13 @@ def test_which_certificates_are_trusted(tmp_path: Path, monkeypatch: pytest.Monk
     assert (trusted(False, secure), trusted(context, secure)) == (False, context)
     with pytest.raises(InvalidInput, match="SSL_CERT_FILE="):
         Client("https://localhost")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
+    with Client("http://localhost"):
+        pass  # none are read
+    monkeypatch.delenv("SSL_CERT_FILE")
+    monkeypatch.setenv("SSLKEYLOGFILE", str(tmp_path / "missing" / "keys"))
+    with pytest.raises(InvalidInput, match="SSLKEYLOGFILE="):
+        Client("https://localhost", verify=certifi.where())
 
 
 def test_a_version_of_a_table_is_of_the_load_that_the_handle_knows() -> None:

@@ -27,13 +27,15 @@ def trusted(verify: Verify, url: str) -> bool | ssl.SSLContext:
     """Which certificates of servers are accepted, as httpx takes it: none where the service speaks http, since to read
     those of all authorities takes a client 20 ms. Raises `InvalidInput` for a file that is none."""
     named = os.environ.get("SSL_CERT_FILE") if verify is True else None
-    if verify is True and not named and url.startswith("http:"):
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if verify is True and url.startswith("http:") and not (named and os.path.isfile(named)):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # a file that is there is for a redirect to https
     if isinstance(verify, bool | ssl.SSLContext) and not named:
         return verify
     try:
         return ssl.create_default_context(cafile=named or str(verify))
     except OSError as error:  # SSLError is one
+        if error.filename and error.filename == os.environ.get("SSLKEYLOGFILE"):
+            raise InvalidInput(f"SSLKEYLOGFILE={error.filename} cannot be written: {error.strerror}") from error
         said = f"SSL_CERT_FILE={named}" if named else f"verify={str(verify)!r}"
         raise InvalidInput(f"{said} is no file of certificates: {error}") from error
 
