@@ -29,7 +29,7 @@ ENVIRONMENT: Final = (
 
 
 class Cancellable(Protocol):
-    """Says whether somebody has cancelled the work, as `gpu_engine.engine.Control` does."""
+    """Says whether somebody has cancelled the work, as `gpu_engine.control.Control` does."""
 
     @property
     def cancelled(self) -> bool:

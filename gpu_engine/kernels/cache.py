@@ -33,7 +33,7 @@ WITH_KERNELS: Final = (
 """Packages with kernels, beside the modules of `gpu_engine` itself."""
 
 PREFIX: Final = "headrace-kernels-"
-NAME: Final = re.compile(re.escape(PREFIX) + "[0-9a-f]{16}")
+NAME: Final = re.compile(r"headrace-kernels-[0-9a-f]{16}")
 """The names of directories of kernels, and of nothing else: the oldest of them are removed, wherever they lie."""
 
 KEPT: Final = 4

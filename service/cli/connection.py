@@ -6,8 +6,9 @@ as it should be; 3, no service answers; 4, the answer did not come in time.
 
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, TypeAlias
 
@@ -103,6 +104,12 @@ def _refuse_misspelt(variables: Iterable[str]) -> None:
 def fail(message: str, status: int = REFUSED) -> NoReturn:
     typer.echo(f"headrace: {message}", err=True)
     raise typer.Exit(status)
+
+
+def give_up_output() -> None:
+    """What could not be written to standard output goes nowhere: at its end Python would try again, and exit by 120."""
+    with suppress(AttributeError, ValueError, OSError), open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def names(given: list[str] | None) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 import typer
 
 from gpu_engine.text.counted import counted
-from service.cli.connection import MISWRITTEN, REFUSED, reason
+from service.cli.connection import MISWRITTEN, REFUSED, give_up_output, reason
 
 if TYPE_CHECKING:
     from service.settings import Settings
@@ -61,6 +61,7 @@ def create(
             try:
                 _say_once(f"key {key.id} ({key.scope}) of the service {_place(settings)}", token)
             except OSError as error:
+                give_up_output()
                 if is_first:
                     keys.forget()  # a key that is revoked would keep the service closed
                 else:

@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 from shlex import quote
@@ -27,7 +26,18 @@ from service.cli import (
     what_if,
 )
 from service.cli import workers as workers_commands
-from service.cli.connection import DEFAULT_URL, MISWRITTEN, REFUSED, Json, Key, Url, connected, fail, reason
+from service.cli.connection import (
+    DEFAULT_URL,
+    MISWRITTEN,
+    REFUSED,
+    Json,
+    Key,
+    Url,
+    connected,
+    fail,
+    give_up_output,
+    reason,
+)
 from service.cli.show import Columns, say_facts, say_json, say_table, size
 from service.collector import paused
 from service.left_out import without, without_unused
@@ -45,7 +55,7 @@ class Commands(TyperGroup):
             with without("httpx._main"):
                 return super().main(*args, **options)
         except OSError as error:  # a full disk; a pipe that nobody reads has ended the command already
-            _give_up_output()
+            give_up_output()
             typer.echo(f"headrace: {reason(error)}", err=True)
             sys.exit(REFUSED)
 
@@ -285,13 +295,7 @@ def _announce(url: str) -> None:
     try:
         typer.echo(f"Headrace is ready at {url} (API: {url}/docs, state: {url}/status). Ctrl-C stops it.")
     except OSError:  # the service goes on where this cannot be read
-        _give_up_output()
-
-
-def _give_up_output() -> None:
-    """What could not be written to standard output goes nowhere: at its end Python would try again, and exit by 120."""
-    with suppress(AttributeError, ValueError, OSError), open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        give_up_output()
 
 
 if __name__ == "__main__":
