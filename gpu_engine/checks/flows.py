@@ -12,7 +12,7 @@ from gpu_engine.types import ArcArray, BoolArray, EdgeArray, UnitArray, VertexAr
 
 
 class Paths(Protocol):
-    """The paths of an answer: see `gpu_engine.cpu.paths.Paths`."""
+    """The paths of an answer: see `gpu_engine.paths.Paths`."""
 
     @property
     def sources(self) -> VertexArray: ...

@@ -33,12 +33,11 @@ from gpu_engine.cuda.width import needs_wide, widen
 from gpu_engine.engine import FlowState, SolveReport
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Footprint, Needs, Room, arranging_bytes, on_cuda, unlimited
-from gpu_engine.incremental import TooSlow
+from gpu_engine.incremental import Patience, TooSlow
 from gpu_engine.networks.free import SOURCE, free_roles
 from gpu_engine.networks.growing import Growth
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.patience import Patience
 from gpu_engine.types import INFINITE, BoolArray, EdgeArray, UnitArray
 
 FEW_BROKEN: Final = 32

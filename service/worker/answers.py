@@ -10,7 +10,6 @@ import numpy as np
 from gpu_engine.checks.certificate import Certificate
 from gpu_engine.checks.costs import CostProof
 from gpu_engine.checks.flows import FlowProof
-from gpu_engine.cpu.paths import Paths
 from gpu_engine.engine import Cut, SolveReport
 from gpu_engine.matching import Matching
 from gpu_engine.mincost.cheapest import CheapestFlow
@@ -19,6 +18,7 @@ from gpu_engine.networks.costs import costs_of
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.units import write_decimal, write_units
+from gpu_engine.paths import Paths
 from gpu_engine.text.names import Names
 from gpu_engine.types import INFINITE, UnitArray
 from gpu_engine.vertices.table import VertexTable

@@ -24,7 +24,6 @@ from gpu_engine.closures.detours import go_another_way
 from gpu_engine.closures.domains import domains
 from gpu_engine.closures.nested import levels
 from gpu_engine.control import Control
-from gpu_engine.cpu.paths import decompose
 from gpu_engine.engine import Engine, FlowState
 from gpu_engine.footprint import unlimited
 from gpu_engine.formats import pack, unpack
@@ -56,6 +55,7 @@ from gpu_engine.partition.contract import drawn_together, parts_of
 from gpu_engine.partition.problem import Question, edge_weights
 from gpu_engine.partition.resident import ResidentPartition
 from gpu_engine.partition.survey import changed_marks
+from gpu_engine.paths import decompose
 from gpu_engine.select import unit_flow
 from gpu_engine.trials import Changes
 from gpu_engine.types import INFINITE

@@ -8,17 +8,17 @@ import pytest
 
 cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 
+from gpu_engine.control import Control  # noqa: E402
 from gpu_engine.cpu.engine import CpuEngine  # noqa: E402
 from gpu_engine.cuda.build import build_csr  # noqa: E402
 from gpu_engine.cuda.engine import CudaEngine  # noqa: E402
 from gpu_engine.cuda.module import device_available  # noqa: E402
-from gpu_engine.engine import Control  # noqa: E402
 from gpu_engine.errors import Cancelled  # noqa: E402
 from gpu_engine.generators import generate  # noqa: E402
+from gpu_engine.incremental import Patience  # noqa: E402
 from gpu_engine.networks.edgelist import EdgeList  # noqa: E402
 from gpu_engine.networks.network import Network  # noqa: E402
 from gpu_engine.networks.terminals import Terminals  # noqa: E402
-from gpu_engine.patience import Patience  # noqa: E402
 from gpu_engine.select import open_engine  # noqa: E402
 from tests.random_networks import random_edges  # noqa: E402
 

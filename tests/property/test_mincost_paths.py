@@ -8,13 +8,13 @@ import pytest
 
 from gpu_engine.checks.flows import prove_flow, prove_paths, prove_rest
 from gpu_engine.control import Control
-from gpu_engine.cpu.paths import Paths, decompose
 from gpu_engine.errors import Cancelled, Unbounded
 from gpu_engine.mincost.cheapest import cheapest_flow
 from gpu_engine.mincost.cycles import cycles_of
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
+from gpu_engine.paths import Paths, decompose
 from gpu_engine.types import UnitArray
 from service.worker.graph import NotProven
 from service.worker.questions import flows

@@ -12,10 +12,10 @@ from gpu_engine.cpu.pseudoflow import saturate_unlimited, undo_saturation
 from gpu_engine.cpu.push_relabel import push_excess
 from gpu_engine.cpu.scratch import Scratch
 from gpu_engine.generators import generate
+from gpu_engine.incremental import Patience
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.patience import Patience
 from gpu_engine.types import BoolArray
 from tests.cases import cases
 from tests.oracle import maximum_flow

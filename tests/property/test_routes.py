@@ -12,12 +12,12 @@ from gpu_engine.checks.flows import prove_flow, prove_paths
 from gpu_engine.control import Control
 from gpu_engine.cpu.cycles import cancel_cycles
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.cpu.paths import decompose
 from gpu_engine.cpu.state import CpuFlowState
 from gpu_engine.errors import Cancelled, Unbounded
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
+from gpu_engine.paths import decompose
 from gpu_engine.types import INFINITE, UnitArray
 from tests.cases import cases
 from tests.graphs import drawn
@@ -269,7 +269,7 @@ def test_amounts_near_the_largest_and_edges_without_limit() -> None:
 
 def test_paths_are_listed_as_far_as_they_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three paths of three edges each share two, and the network has five: they do not fit, the first one does."""
-    monkeypatch.setattr("gpu_engine.cpu.paths.MOST_EDGES", 4)
+    monkeypatch.setattr("gpu_engine.paths.MOST_EDGES", 4)
     edges = drawn(4, [(0, 1, 9), (1, 2, 9), (2, 3, 1), (2, 3, 2), (2, 3, 4)])
     engine = CpuEngine(Network(edges))
     state = engine.open(Terminals.of([0], [3]))

@@ -14,13 +14,12 @@ from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import FlowState
 from gpu_engine.footprint import Footprint
 from gpu_engine.generators import generate
-from gpu_engine.incremental import IncrementalState
+from gpu_engine.incremental import IncrementalState, Patience
 from gpu_engine.networks.coordinates import Coordinates
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import CapacityTable
-from gpu_engine.patience import Patience
 from gpu_engine.types import INFINITE, EdgeArray
 from gpu_engine.vertices.engine import SplitEngine
 from gpu_engine.vertices.split import split

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpu_engine.patience import RETRY_LATE, RETRY_SOON, Patience
+from gpu_engine.incremental import RETRY_LATE, RETRY_SOON, Patience
 
 COLD_MS = 10.0
 

@@ -265,7 +265,7 @@ def test_a_device_that_takes_much_longer_is_tried_again(monkeypatch: pytest.Monk
     engine, states = decided(Stalling)
     close_some(engine)
     monkeypatch.setattr(Stalling, "stalls", True)
-    monkeypatch.setattr("gpu_engine.patience.Patience.allows", lambda *_: False)
+    monkeypatch.setattr("gpu_engine.incremental.Patience.allows", lambda *_: False)
     faster(monkeypatch, 1)
     report = engine.solve(states[0], cold=cold)
     assert engine.name == report.engine == "cpu"
@@ -368,7 +368,7 @@ def test_a_repair_that_is_given_up_leaves_its_working_memory_to_the_solve_in_its
         raise TooSlow
 
     monkeypatch.setattr(Stalling, "stalls", False)
-    monkeypatch.setattr("gpu_engine.patience.Patience.allows", lambda *_: True)
+    monkeypatch.setattr("gpu_engine.incremental.Patience.allows", lambda *_: True)
     monkeypatch.setattr(Stalling, "_repair", gives_up)
     close_some(engine)
     leave(engine.needs.scratch)
@@ -395,7 +395,7 @@ def test_it_stays_if_it_is_the_faster_one_again_and_may_then_take_longer(monkeyp
 
 def test_repairs_are_no_reason_for_a_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     engine, states = decided(Stumbling)
-    monkeypatch.setattr("gpu_engine.patience.Patience.allows", lambda *_: True)
+    monkeypatch.setattr("gpu_engine.incremental.Patience.allows", lambda *_: True)
     monkeypatch.setattr(Stumbling, "took_ms", AT_LEAST_MS * MUCH_LONGER * 1000)
     rows = np.flatnonzero(engine.network.capacity < 1 << 40)[:1]
     engine.update(rows, engine.network.capacity[rows] // 2)

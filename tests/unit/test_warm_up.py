@@ -20,7 +20,7 @@ from gpu_engine.closures.domains import domains
 from gpu_engine.closures.nested import levels
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.cpu.cycles import cancel_cycles
-from gpu_engine.cpu.paths import decompose
+from gpu_engine.paths import decompose
 from gpu_engine.checks.contractions import Slots, contraction_failures
 from gpu_engine.pairs.around import edges_around
 from gpu_engine.pairs.cut_tree import TreeGrower

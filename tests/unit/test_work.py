@@ -11,10 +11,10 @@ from benchmarks import instances, pairs
 from benchmarks.instances import Instance
 from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.incremental import Patience
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.patience import Patience
 
 MOST = 1.05
 """No instance may take more than this part of what it took."""

@@ -31,12 +31,11 @@ from gpu_engine.cuda.sharded.topology import Topology, arcs_of, topology_of
 from gpu_engine.engine import Bottlenecks, Cut, FlowState, Fork
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Needs, Room, on_shards, unlimited
-from gpu_engine.incremental import IncrementalEngine, TooSlow
+from gpu_engine.incremental import IncrementalEngine, Patience, TooSlow
 from gpu_engine.networks.free import ORDINARY, free_roles
 from gpu_engine.networks.growing import Growth
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.patience import Patience
 from gpu_engine.types import EdgeArray, End, UnitArray
 
 FEW_BROKEN: Final = 32

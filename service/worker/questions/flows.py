@@ -6,11 +6,11 @@ from typing import Final
 from gpu_engine.checks.flows import FlowProof, prove_flow, prove_paths, prove_rest
 from gpu_engine.checks.throughput import prove_throughput
 from gpu_engine.control import Control
-from gpu_engine.cpu.paths import Paths, decompose
 from gpu_engine.footprint import Footprint, Room
 from gpu_engine.mincost.cycles import cycles_of
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
+from gpu_engine.paths import Paths, decompose
 from gpu_engine.types import UnitArray
 from service.worker.graph import Graph, NotProven, Solved
 

@@ -6,13 +6,13 @@ from functools import partial
 import numpy as np
 
 from gpu_engine.checks.costs import CostProof, prove_cheapest
-from gpu_engine.cpu.paths import Paths
 from gpu_engine.errors import ROWS_SHOWN, HasLowerBounds, Infeasible, Unbounded
 from gpu_engine.footprint import Footprint
 from gpu_engine.mincost.cheapest import CheapestFlow, cheapest_flow
 from gpu_engine.networks.costs import costs_of
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.units import write_units
+from gpu_engine.paths import Paths
 from gpu_engine.text.counted import counted
 from gpu_engine.types import UnitArray
 from service.protocol import TEXTS, Envelope, Kind, MinCostFlowArgs
