@@ -15,8 +15,8 @@ from typing import Final
 
 VARIABLE: Final = "NUMBA_CACHE_DIR"
 PACKAGE: Final = Path(__file__).parents[1]
-CONSTANTS: Final = ("types.py", "control.py", "free.py")
-"""Modules without kernels whose constants are compiled into kernels."""
+CONSTANTS: Final = ("types.py", "control.py", "free.py", "series.py")
+"""Modules without kernels whose constants and records are compiled into kernels."""
 
 WITH_KERNELS: Final = (
     "checks/*.py",

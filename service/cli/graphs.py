@@ -121,12 +121,12 @@ def delete(
     url: Url = DEFAULT_URL,
 ) -> None:
     """Remove a graph with all its updates and snapshots."""
+    if not yes and sys.stdin is None:
+        fail("standard input is closed, so nobody can be asked: say --yes", MISWRITTEN)
     with connected(url, key) as client:
         graph = client.graph(name)
         edges = counted(graph.info.n_edges, "edge")
         question = f"{name} has {edges} and is at version {graph.info.version}. Delete it for good?"
-        if not yes and sys.stdin is None:
-            fail(f"standard input is closed, so nobody can be asked: {question} Then say --yes", MISWRITTEN)
         if not yes and not typer.confirm(question):
             fail(f"{name} is kept", MISWRITTEN)
         graph.delete()

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 
 import typer
@@ -13,7 +14,7 @@ from service.cli.connection import MISWRITTEN, REFUSED, give_up_output, reason
 
 if TYPE_CHECKING:
     from service.settings import Settings
-    from service.store.api_keys import ApiKeys, Scope
+    from service.store.api_keys import ApiKey, ApiKeys, Scope
     from service.store.keys_seen import KeysSeen
 
 app = typer.Typer(help="API keys: made, listed, revoked.", no_args_is_help=True, add_completion=False)
@@ -54,19 +55,9 @@ def create(
         _say(f"no service has run {_place(settings)}: this key is for one that will; --data-dir names another place")
     try:
         with _table(settings) as keys:
-            is_first = not keys.list()
-            if is_first:
+            if not keys.list():
                 _warn_of_the_door(wanted, sure=yes)
-            key, token = keys.create(label, wanted, prefix)
-            try:
-                _say_once(f"key {key.id} ({key.scope}) of the service {_place(settings)}", token)
-            except OSError as error:
-                give_up_output()
-                if is_first:
-                    keys.forget()  # a key that is revoked would keep the service closed
-                else:
-                    keys.revoke(key.id)
-                _fail(f"the key could not be printed, and was taken back: {reason(error)}")
+            keys.create(label, wanted, prefix, partial(_show, _place(settings)))
     except (TooManyKeys, ValueError) as error:
         _fail(str(error))
     try:
@@ -75,10 +66,14 @@ def create(
         _say(f"it could not be noted that there are keys: {reason(error)}")
 
 
-def _say_once(what: str, token: str) -> None:
-    """Raises OSError if the token has not arrived, as on a full disk."""
-    typer.echo(f"{what} will not be shown again:", err=True)
-    typer.echo(token)
+def _show(place: str, key: "ApiKey", token: str) -> None:
+    """Print a key that is about to be made; where that fails, as on a full disk, the command ends, and it is not."""
+    try:
+        typer.echo(f"key {key.id} ({key.scope}) of the service {place} will not be shown again:", err=True)
+        typer.echo(token)
+    except OSError as error:
+        give_up_output()
+        _fail(f"the key could not be printed, and was not made: {reason(error)}")
 
 
 def _warn_of_the_door(scope: "Scope", *, sure: bool) -> None:

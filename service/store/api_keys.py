@@ -10,7 +10,7 @@ import hmac
 import re
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
@@ -118,8 +118,13 @@ class ApiKeys:
         self._keys = keys
         self._name, self._opened = keys.api_keys, keys.opened
 
-    def create(self, label: str, scope: Scope, prefix: str = "") -> tuple[ApiKey, str]:
-        """Raises `TooManyKeys`, or ValueError for a prefix that no graph's name has, or a label that is no line."""
+    def create(
+        self, label: str, scope: Scope, prefix: str = "", show: Callable[[ApiKey, str], None] = lambda key, token: None
+    ) -> tuple[ApiKey, str]:
+        """A new key and its token, which `show` is given before the key is kept: if it raises, none was made.
+
+        Raises `TooManyKeys`, or ValueError for a prefix that no graph's name has, or a label that is no line.
+        """
         if len(label) > MAX_LABEL or not label.isprintable():
             raise ValueError(f"a label is one line of at most {MAX_LABEL} characters")
         if not PREFIX.fullmatch(prefix):
@@ -127,6 +132,7 @@ class ApiKeys:
         if self._redis.hlen(self._name) >= MAX_KEYS:
             raise TooManyKeys(f"there are {MAX_KEYS} keys, those revoked included")
         key, token = new_key(label, scope, prefix)
+        show(key, token)
         with self._redis.pipeline() as pipe:
             pipe.hset(self._name, key.id, key.model_dump_json())
             pipe.delete(self._opened)

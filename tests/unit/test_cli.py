@@ -1,5 +1,7 @@
 """The `headrace` command as it is typed: what it prints, and how it ends where there is no service."""
 
+import errno
+import io
 import json
 import os
 import socket
@@ -10,7 +12,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, TextIO
 
 import pytest
 import typer
@@ -24,6 +27,7 @@ from service.cli.connection import MISWRITTEN, NOT_REACHED, REFUSED, connected
 from service.cli.edges import OWN_WORDS
 from service.cli.feed import _line
 from service.cli.main import app
+from service.cli.meter import Meter
 
 COMMANDS = (
     ["list"],
@@ -253,3 +257,24 @@ def test_what_refusals_tell_to_do_is_known_by_the_words_that_they_have() -> None
     folders = (Path(networks.__file__).parent, Path(worker.__file__).parent)
     sources = "".join(path.read_text() for folder in folders for path in folder.rglob("*.py"))
     assert [words for words in OWN_WORDS if words not in sources] == []
+
+
+def test_nobody_can_be_asked_where_standard_input_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a job of cron: it was a traceback. Nothing is asked of the service before."""
+    monkeypatch.setattr("service.cli.graphs.sys", SimpleNamespace(stdin=None))
+    for words in (["load", "g", "-", "--format", "csv"], ["delete", "g"]):
+        done = CliRunner().invoke(app, [*words, "--url", "http://127.0.0.1:9"])
+        assert (done.exit_code, done.stderr.startswith("headrace: standard input is closed")) == (2, True), done.output
+
+
+class Full(io.StringIO):
+    """A stream onto a full disk."""
+
+    def flush(self) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("stream", [None, Full()])
+def test_work_goes_on_where_nobody_can_be_told_how_far_it_is(stream: TextIO | None) -> None:
+    with Meter(stream) as meter:
+        meter.show(1, 2, "kernels compiled", 0.0)

@@ -1,5 +1,6 @@
 """Compiled kernels are kept apart by the state of all their sources."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 from gpu_engine.kernels import cache
 from gpu_engine.kernels.cache import KEPT, PREFIX, VARIABLE, digest, directory, set_directory
 from service.cli.main import app
+from tests.unit.test_sizes import is_kernel
 
 CALLEE = """from numba import njit
 @njit(cache=True)
@@ -75,6 +77,26 @@ def test_every_module_with_kernels_counts() -> None:
     others = [path for path in cache.PACKAGE.rglob("*.py") if path.parent.name != "kernels"]  # which only speak of them
     with_kernels = {path for path in others if b"@njit(" in path.read_bytes()}
     assert with_kernels <= {path for path, _ in cache.sources()}
+
+
+def test_every_module_that_kernels_read_names_of_counts() -> None:
+    """Constants and records of other modules are compiled into a kernel, which would live on when they change."""
+    counted = dict(cache.sources())
+    missing = []
+    for path, text in counted.items():
+        tree = ast.parse(text)
+        origin: dict[str, Path] = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gpu_engine."):
+                module = cache.PACKAGE.parent / f"{(node.module or '').replace('.', '/')}.py"
+                origin |= {alias.asname or alias.name: module for alias in node.names if module.exists()}
+        read = [
+            node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)
+        ]  # they may be read by kernels
+        read += [node for node in tree.body if isinstance(node, ast.FunctionDef) and is_kernel(node)]
+        names = {node.id for part in read for node in ast.walk(part) if isinstance(node, ast.Name)}
+        missing += [f"{path.name}: {name}" for name in names & origin.keys() if origin[name] not in counted]
+    assert missing == []
 
 
 def test_a_process_and_those_it_starts_share_a_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_a_connection_that_is_used_again_was_opened_once(pair: Pair, settings: S
 
 def test_a_cancel_that_comes_as_a_command_is_written_is_not_lost(settings: Settings) -> None:
     """`asyncio.wait_for` of Python 3.11 loses it. An API process that was to end as it was told that its Redis is a
-    replica went on, about once in a hundred times."""
+    replica went on now and then."""
 
     async def cancelled_while_writing() -> None:
         client = connect_async(settings)
