@@ -138,17 +138,18 @@ def on_cpu(counts: Counts) -> Needs:
 @lru_cache(64)
 def on_cuda(counts: Counts) -> Needs:
     """Network: also, if some edge has no limit, a flag of 1 per arc. On the device: per edge capacity 8, per vertex an
-    offset 4. State: per arc a record of 16 (24 if wide), per edge its arc 4; per vertex excess 8, role and side 2.
-    Scratch: that of the drains or that of the proof, the larger one. Flow and cut: on the host as the CPU engine has
-    them, and a copy of the state with the arcs' capacities, which on the device is put in the network's order first.
-    Fork: on the device the state twice and capacities, beside what a solve, a new state or a copy to the host takes;
-    on the host the flow that trials begin with. One on the host has the state there once more while it is made.
+    offset 4. State: per arc a record of 16 (24 if wide), per edge its arc 4; per vertex excess 8, role and side 2,
+    label 4. Scratch: that of the drains or that of the proof, the larger one. Flow and cut: on the host as the CPU
+    engine has them, and a copy of the state with the arcs' capacities, which on the device is put in the network's
+    order first. Fork: on the device the state twice and capacities, beside what a solve, a new state or a copy to the
+    host takes; on the host the flow that trials begin with. One on the host has the state there once more while it is
+    made.
     """
     n, m, arcs = counts.n_vertices, counts.n_edges, counts.n_arcs
     proof = (8 if counts.wide else 4) * arcs + 16 * n
     host, width = on_cpu(counts), 8 if counts.wide else 4
     copy = host.state + Footprint(8 * arcs, ((4 if counts.infinite else 2) * width + 4) * arcs + (32 + width) * m)
-    state, scratch = (24 if counts.wide else 16) * arcs + 4 * m + 10 * n, max(drain_bytes(n, arcs), proof)
+    state, scratch = (24 if counts.wide else 16) * arcs + 4 * m + 14 * n, max(drain_bytes(n, arcs), proof)
     beside = max(scratch, arranging_bytes(n, arcs), copy.device)
     return Needs(
         network=Footprint(network_bytes(counts) + (arcs if counts.infinite else 0), 8 * m + 4 * (n + 1) + 1),
@@ -201,7 +202,7 @@ def on_split(
     them, which edges run along both ways, are two links each.
 
     Network: beside that of the split one, the caller's own; per vertex its out half 4; per vertex with a capacity its
-    number 4, per twin its edge 8. Flow and fork: per edge 8.
+    number 4, per twin its edge 8. Flow and fork: per edge 8. There are no trials.
     """
     if not n_limited:
         return needs_of(counts)
@@ -214,6 +215,7 @@ def on_split(
         flow=needs.flow + by_edge,
         fork=needs.fork + by_edge,
         fork_on_host=needs.fork_on_host + by_edge,
+        trial=Footprint(),
     )
 
 

@@ -45,7 +45,8 @@ class Certificate:
     flow_across_cut: int
     failures: tuple[str, ...] = ()
     complete: bool = True
-    """False: only what has changed since the last complete check was looked at (`gpu_engine.cpu.audit`)."""
+    """False: what the last complete check has seen and nothing has changed since was not looked at, or not all of it
+    (`gpu_engine.cpu.audit`, `gpu_engine.cuda.proving`)."""
 
 
 def certify(

@@ -14,17 +14,16 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.checks.certificate import Certificate, verdict
+from gpu_engine.checks.certificate import Certificate
 from gpu_engine.control import WORK_DONE, Control
+from gpu_engine.cuda import proving
 from gpu_engine.cuda.arrange import Arrangement, sinks_first
 from gpu_engine.cuda.host_answers import HostAnswers
-from gpu_engine.cuda.launch.arrays import Array, Topology, new_arcs
-from gpu_engine.cuda.launch.certify import certify, prove
+from gpu_engine.cuda.launch.arrays import Array, Topology, new_arcs, unknown_labels
 from gpu_engine.cuda.launch.drain import Drains
 from gpu_engine.cuda.launch.growing import InsertedArcs, inserted_bytes, with_zeros
 from gpu_engine.cuda.launch.state import saturate, zero_flow
 from gpu_engine.cuda.launch.update import Batch
-from gpu_engine.cuda.layout import OFFENDERS
 from gpu_engine.cuda.memory import DeviceFull, device_call
 from gpu_engine.cuda.state import CudaFlowState
 from gpu_engine.cuda.transfer import own_supply, put_flow
@@ -95,6 +94,7 @@ class CudaEngine(HostAnswers):
             role=cupy.asarray(role),
             excess=cupy.empty(n, np.int64),
             source_side=cupy.empty(n, np.bool_),
+            labels=unknown_labels(n),
             wide=wide,
             patience=Patience(least=FEW_BROKEN),
         )
@@ -136,12 +136,14 @@ class CudaEngine(HostAnswers):
         self.network, self._topology, self._infinite_arcs = network, topology, None
         for state, by_vertex in zip(self._states, columns, strict=True):
             state.role, state.excess, state.source_side = by_vertex
+            state.labels, state.sums = unknown_labels(network.n_vertices), None
             if state.arcs is None:
                 continue
             try:
                 state.arcs, state.edge_arc = arcs.moved(state, topology.row_offsets)
             except DeviceFull:  # it is solved from zero when it is asked for
-                state.solved, state.arcs, state.edge_arc = False, None, None
+                state.solved = False
+                state.drop_arcs()
             else:
                 state.n_appended += arcs.k
 
@@ -159,7 +161,7 @@ class CudaEngine(HostAnswers):
             if state.solved:
                 state.take(batch.apply(self._topology, state))
             else:
-                state.keeps_pair_sums = False
+                state.keeps_pair_sums, state.sums = False, None
         batch.store(self._topology)
         batch.wait()  # it is read before it is written again
         widen(self.network, self._topology, self._states)
@@ -186,7 +188,8 @@ class CudaEngine(HostAnswers):
         super()._update_infinite(rows, capacity)
         wide = needs_wide(self.network, self._topology)
         for state in self._states:
-            state.wide, state.arcs, state.edge_arc = wide, None, None
+            state.wide = wide
+            state.drop_arcs()
 
     @device_call
     def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
@@ -200,7 +203,7 @@ class CudaEngine(HostAnswers):
         state.solved = False
         needs = self._needs(state.wide)
         if state.n_appended > self.network.n_arcs // MOST_APPENDED:
-            state.arcs = state.edge_arc = None
+            state.drop_arcs()
         self._room(needs.scratch if state.arcs is not None else needs.scratch + needs.state)
         if state.arcs is None:
             self._arrange(state)
@@ -239,8 +242,9 @@ class CudaEngine(HostAnswers):
         """
         drains = Drains(self.network.n_vertices, self.network.n_arcs)
         done = control.slots[WORK].copy()
+        how = {"alone": limit_ms <= ALONE_MS, "trusting": state.solved}
         for deficits in sides:
-            drains.start(self._topology.row_offsets, state, deficits=deficits, alone=limit_ms <= ALONE_MS)
+            drains.start(self._topology.row_offsets, state, deficits=deficits, **how)
         in_time = wait(control, drains, limit_ms)
         counters = Counter(dict.fromkeys(COUNTERS, 0))
         stopped = False
@@ -258,16 +262,7 @@ class CudaEngine(HostAnswers):
 
     @device_call
     def certificate(self, state: FlowState, *, complete: bool = True) -> Certificate:
-        own = self._own(state)
-        supply = own_supply(self.network.n_vertices, own.terminals)
-        found = None
-        if not self.network.n_infinite or not (own.wide or self.network.has_shared_links):
-            found = prove(self._topology, own, supply)
-        if found is None:
-            found = certify(self._topology, own, supply)
-        first = [int(found[name]) for name in OFFENDERS]
-        side = own.sides_of_terminals()
-        return verdict(own.terminals, *side, int(found["across"]), int(found["cut_capacity"]), first)
+        return proving.certificate(self.network, self._topology, self._own(state), complete=complete)
 
     @device_call
     def restore(self, terminals: Terminals, arrays: Mapping[str, NDArray[np.generic]]) -> CudaFlowState:

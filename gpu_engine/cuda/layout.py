@@ -95,9 +95,12 @@ CONSTANTS: Final[Mapping[str, int]] = {
     "BUCKET_SLOTS": SLOTS,
 }
 
-UPDATE_RESULT: Final = np.dtype(
+SHARD_UPDATE: Final = np.dtype(
     [("gained", "i8"), ("lacking", "i4"), ("holding", "i4"), ("overflow", "i4"), ("pad", "i4")]
 )
+"""The answer to an update of shards: see `ShardUpdate` in sharded/state.cu."""
+
+UPDATE_RESULT: Final = np.dtype([*SHARD_UPDATE.descr, ("weighed", "u8")])
 """The answer to an update: see `UpdateResult` in update.cu."""
 
 OFFENDERS: Final = ("residual", "balance", "terminal", "crossing", "side")
@@ -108,7 +111,7 @@ SHARD_FINDINGS: Final = np.dtype(
 )
 """The answer of a certificate's scan over shards: see `ShardFindings` in sharded/certify.cu."""
 
-FINDINGS: Final = np.dtype([*SHARD_FINDINGS.descr, ("total", "u8")])
+FINDINGS: Final = np.dtype([*SHARD_FINDINGS.descr, ("total", "u8"), ("edges", "u8")])
 """The answer of a certificate's scan: see `Findings` in certify.cu."""
 
 DRAIN_PROGRESS: Final = np.dtype(
@@ -118,10 +121,10 @@ DRAIN_PROGRESS: Final = np.dtype(
 """The record that the host and a running drain share: see `DrainProgress` in arguments.cuh."""
 
 DRAIN_ARGUMENTS: Final = np.dtype(
-    [(name, "u8") for name in ("row_offsets", "arcs", "excess", "role", "source_side", "vertices")]
+    [(name, "u8") for name in ("row_offsets", "arcs", "excess", "role", "source_side", "labels", "vertices")]
     + [(name, "u8") for name in ("search_even", "search_odd", "active_even", "active_odd", "long_even", "long_odd")]
     + [(name, "u8") for name in ("hubs", "memory", "progress")]
-    + [("n", "i4"), ("patience", "f4"), ("small", "i4"), ("round_limit", "i4")]
+    + [("n", "i4"), ("patience", "f4"), ("trust", "i4"), ("small", "i4"), ("round_limit", "i4"), ("pad", "i4")]
 )
 """The one argument of a drain, passed by value; u8 is an address: see `DrainArguments` in arguments.cuh."""
 
@@ -158,8 +161,6 @@ MEETING: Final = np.dtype([("stop", "i4"), ("arrived", "i4"), ("from", "u1", (2 
 """Where the blocks of a device meet those of others; the host writes `STOP` or `GIVEN_UP` into ``stop``: see
 `Meeting` in sharded/meeting.cuh."""
 
-SHARD_UPDATE: Final = UPDATE_RESULT
-"""The answer to an update of shards: see `ShardUpdate` in sharded/state.cu."""
 TALLY: Final = np.dtype([("first", "u8"), ("gone", "i4"), ("left", "i4"), ("open", "i4"), ("pad", "i4")])
 PARTITION_SUMS: Final = np.dtype(
     [("twice_cut", "i8")]

@@ -10,23 +10,29 @@ from numpy.typing import NDArray
 
 from gpu_engine.cpu.forking import ForkableState
 from gpu_engine.cuda.launch.arrays import Array, held_bytes
+from gpu_engine.cuda.launch.sums import EdgeSums
 from gpu_engine.types import INFINITE
 
-ARRAYS: Final = ("role", "excess", "source_side", "arcs", "edge_arc")
+ARRAYS: Final = ("role", "excess", "source_side", "labels", "arcs", "edge_arc")
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class CudaFlowState(ForkableState):
     """Device arrays: arcs (16 bytes each, 24 if wide) in an order of their own (`gpu_engine.cuda.arrange`), edge_arc
-    int32[m] into them, excess int64[n], role int8[n], source_side bool[n]."""
+    int32[m] into them, excess int64[n], role int8[n], source_side bool[n], labels int32[n]."""
 
     excess: Array
     source_side: Array
+    labels: Array
+    """The label that the last drain of its side has left to each vertex, -1 if it is unknown. A repair begins with
+    them; they may be wrong."""
     wide: bool
     arcs: Array = None
     edge_arc: Array = None
     keeps_pair_sums: bool = False
     """The pair sums of the arcs are those of the capacities: updates keep them while the state is solved."""
+    sums: EdgeSums | None = None
+    """What the last complete proof has added up of the edges, at the capacities of now."""
     n_appended: int = 0
     """Arcs that have come since the arcs were arranged, and which stand at the ends of rows."""
     lacking: int = 0
@@ -46,7 +52,12 @@ class CudaFlowState(ForkableState):
 
     def widen(self) -> None:
         """Residuals do not fit int32 any more: the next solve arranges the arcs anew."""
-        self.solved, self.wide, self.arcs, self.edge_arc = False, True, None, None
+        self.solved, self.wide = False, True
+        self.drop_arcs()
+
+    def drop_arcs(self) -> None:
+        """Forget the arcs and all that goes by their order: the next solve arranges them anew."""
+        self.arcs = self.edge_arc = self.sums = None
 
     @property
     def nbytes(self) -> int:
@@ -58,6 +69,8 @@ class CudaFlowState(ForkableState):
         self.touched = True
         if result["overflow"]:
             self.widen()
+        if self.sums:
+            self.sums = self.sums.plus(int(result["weighed"]))
         self.value += int(result["gained"])
         self.lacking += int(result["lacking"])
         self.holding += int(result["holding"])

@@ -10,7 +10,9 @@ cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 from gpu_engine.checks.certificate import Certificate  # noqa: E402
 from gpu_engine.cuda.engine import CudaEngine, CudaFlowState  # noqa: E402
 from gpu_engine.cuda.launch.arrays import heads_and_reverses, residuals  # noqa: E402
-from gpu_engine.cuda.launch.certify import certify, prove  # noqa: E402
+from gpu_engine.cuda.launch.certify import certify, prove, prove_again  # noqa: E402
+from gpu_engine.cuda.launch.update import ONE_BLOCK_ROWS  # noqa: E402
+from gpu_engine.cuda.layout import OFFENDERS  # noqa: E402
 from gpu_engine.cuda.module import device_available  # noqa: E402
 from gpu_engine.cuda.transfer import own_supply  # noqa: E402
 from gpu_engine.networks.edgelist import EdgeList  # noqa: E402
@@ -102,7 +104,68 @@ def test_what_is_right_is_proven_by_sums(wide: bool, undirected: bool | None) ->
         for _ in range(5):
             proven, looked_at = prove(engine._topology, state, supply), certify(engine._topology, state, supply)
             assert proven is not None
-            assert proven.tolist() == looked_at.tolist()
+            found, sums = proven
+            again = prove_again(engine._topology, state, supply, sums)
+            assert again is not None
+            for name in (*OFFENDERS, "across", "cut_capacity"):
+                assert found[name] == again[name] == looked_at[name]
+
+
+def is_noted(spoil: Callable[..., None]) -> bool:
+    """Whether it spoils what a proof of a repaired state reads; capacities change by updates alone."""
+    return spoil is not capacity_of_one_edge
+
+
+@pytest.mark.parametrize("undirected", [False, True, None])
+@pytest.mark.parametrize("wide", [False, True])
+def test_updates_keep_up_what_the_edges_add_up_to(wide: bool, undirected: bool | None) -> None:
+    """Small and large batches, with links that several edges of a batch share; the sum is that of a new proof."""
+    for seed in range(3):
+        engine, state = solved(seed, wide=wide, undirected=undirected)
+        rng = np.random.default_rng([7, seed])
+        assert engine.certificate(state).complete
+        for k in (1, 40, 4 * N, 3000, ONE_BLOCK_ROWS + 1):
+            rows = np.sort(rng.permutation(4 * N)[:k]).astype(np.int32)
+            engine.update(rows, rng.integers(0, 1 << (40 if wide else 10), k))
+            value = engine.solve(state).value
+            repaired, sums = engine.certificate(state, complete=False), state.sums
+            assert sums is not None
+            assert repaired.valid, repaired.failures
+            assert (repaired.complete, repaired.value) == (False, value)
+            whole = engine.certificate(state)
+            assert (whole.valid, whole.complete, whole.value) == (True, True, value)
+            assert state.sums is not None
+            assert state.sums.seeds != sums.seeds
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("spoil", [spoil for spoil in SPOILT if is_noted(spoil)])
+def test_one_wrong_place_of_a_repaired_state_is_seen(
+    spoil: Callable[[CudaEngine, CudaFlowState, int], None], wide: bool
+) -> None:
+    for seed in range(5):
+        engine, state = solved(seed, wide=wide, undirected=None)
+        rng = np.random.default_rng([8, seed])
+        assert engine.certificate(state).valid
+        engine.update(np.arange(100, dtype=np.int32), rng.integers(0, 1 << 10, 100))
+        engine.solve(state)
+        sums = state.sums
+        assert sums is not None
+        spoil(engine, state, int(rng.integers(0, engine.network.n_arcs)))
+        assert prove_again(engine._topology, state, own_supply(N, state.terminals), sums) is None
+        wrong = engine.certificate(state, complete=False)
+        assert not wrong.valid
+        assert wrong.complete
+
+
+def test_a_state_that_was_laid_out_anew_is_proven_as_a_whole() -> None:
+    engine, state = solved(1, wide=False, undirected=False)
+    assert engine.certificate(state).valid
+    engine.update(np.array([5], np.int32), np.array([1 << 40]))  # residuals of 64 bits from here on
+    engine.solve(state)
+    proven = engine.certificate(state, complete=False)
+    assert proven.valid
+    assert proven.complete
 
 
 @pytest.mark.parametrize("undirected", [False, True, None])

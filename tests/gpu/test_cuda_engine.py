@@ -1,6 +1,7 @@
 """The CUDA engine, on a device: the suites of the CPU engine, and larger networks against the CPU engine."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -41,6 +42,9 @@ FAMILIES = [
 ]
 
 
+SHALLOW_AND_DEEP = ("rmat", "ac", "vision", "grid", "road")
+
+
 class OnHost(CudaEngine):
     """Its forks take no memory of the device."""
 
@@ -73,6 +77,37 @@ def test_families_agree_with_the_cpu_engine_through_updates(family: str, paramet
         capacity = (edges.capacity[rows] * rng.uniform(0, 2, len(rows))).astype(np.int64)
         for engine in engines:
             engine.update(rows, capacity)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize(("family", "parameters"), [each for each in FAMILIES if each[0] in SHALLOW_AND_DEEP])
+def test_sixty_repairs_on_the_labels_of_the_one_before(family: str, parameters: dict[str, int], wide: bool) -> None:
+    """Of edges that carry flow, so that most have something to move; where paths are short few need a search."""
+    edges = generate(family, seed=5, **parameters)
+    if wide:
+        edges = replace(edges, capacity=np.where(edges.capacity == INFINITE, INFINITE, edges.capacity << 24))
+    terminals = Terminals.of([edges.source], [edges.sink])
+    engine, judge = CudaEngine(Network(edges)), CpuEngine(Network(edges))
+    state, judged = engine.open(terminals), judge.open(terminals)
+    engine.solve(state)
+    judge.solve(judged)
+    rng, capacity = np.random.default_rng(4), edges.capacity.copy()
+    carrying = np.flatnonzero((judge.flow(judged, acyclic=False) != 0) & (capacity != INFINITE))
+    repaired = searched = 0
+    for size in [1, 3, 30] * 20:
+        rows = np.sort(rng.choice(carrying, min(size, len(carrying)), replace=False))
+        new = (capacity[rows] * rng.random(len(rows)) * 2).astype(np.int64)
+        engine.update(rows, new)
+        judge.update(rows, new)
+        report = engine.solve(state)
+        assert report.value == judge.solve(judged).value
+        proven = engine.certificate(state)
+        assert proven.valid, proven.failures
+        repaired += report.counters.get("rounds", 0) > 0
+        searched += report.counters.get("levels", 0) > 0
+    assert repaired > 10
+    if family in ("rmat", "ac"):
+        assert searched < repaired
 
 
 @pytest.mark.parametrize("side", [64, 200])

@@ -31,6 +31,7 @@ struct GridMemory {  // device only, zeroed by the host
     int search_tails[9], active_tails[9];
     int n_hubs;
     int dropped;          // some excess was found to be cut off
+    int farthest;         // the highest label of a vertex that is active at first
     int broadcast[2][8];  // the leading cluster's state, for the other blocks
 };
 static_assert(sizeof(GridMemory) <= GRID_MEMORY_BYTES, "the host gives a drain too little memory");
@@ -41,6 +42,7 @@ struct DrainArguments {
     Units* excess;
     const signed char* role;
     bool* source_side;
+    int* labels;  // of each vertex, as the last drain of its side left it; -1: unknown
     Vertex* vertices;
     Entry *search_even, *search_odd, *active_even, *active_odd, *long_even, *long_odd;  // lists of frontiers
     int* hubs;  // space for the vertices with rows of more than HUB_ROW arcs
@@ -48,8 +50,10 @@ struct DrainArguments {
     DrainProgress* progress;
     int n;
     float patience;  // rounds between two global relabels, by the depth of the last one
+    int trust;       // the drain begins with `labels` if no active vertex has a higher one; 0: never
     int small;       // frontiers up to this size go to the leading cluster
     int round_limit;
+    int pad;
 };
 SAME_SIZE(DrainArguments);
 SAME_PLACE(DrainArguments, row_offsets);
@@ -57,6 +61,7 @@ SAME_PLACE(DrainArguments, arcs);
 SAME_PLACE(DrainArguments, excess);
 SAME_PLACE(DrainArguments, role);
 SAME_PLACE(DrainArguments, source_side);
+SAME_PLACE(DrainArguments, labels);
 SAME_PLACE(DrainArguments, vertices);
 SAME_PLACE(DrainArguments, search_even);
 SAME_PLACE(DrainArguments, search_odd);
@@ -69,5 +74,6 @@ SAME_PLACE(DrainArguments, memory);
 SAME_PLACE(DrainArguments, progress);
 SAME_PLACE(DrainArguments, n);
 SAME_PLACE(DrainArguments, patience);
+SAME_PLACE(DrainArguments, trust);
 SAME_PLACE(DrainArguments, small);
 SAME_PLACE(DrainArguments, round_limit);

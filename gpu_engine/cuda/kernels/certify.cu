@@ -3,14 +3,14 @@
 // right. `certify_arcs` and `certify_vertices` find what is wrong with another one; `add_capacities` (state.cu) lays out the
 // capacities of arcs anew for them.
 
-#include "edges.cuh"
 #include "layout.cuh"
+#include "weights.cuh"
 
 struct Findings {  // an offending arc or vertex for each condition, -1 if there is none
     int residual, balance, terminal, crossing, side;
     int pad;
     Units across, cut_capacity;
-    unsigned long long total;  // zero if what is compared by sums agrees
+    unsigned long long total, edges;  // equal if what is compared by sums agrees
 };
 SAME_SIZE(Findings);
 SAME_PLACE(Findings, residual);
@@ -21,11 +21,7 @@ SAME_PLACE(Findings, side);
 SAME_PLACE(Findings, across);
 SAME_PLACE(Findings, cut_capacity);
 SAME_PLACE(Findings, total);
-
-__device__ __forceinline__ Units sum_of_warp(Units x) {
-    for (int lanes = 16; lanes > 0; lanes /= 2) x += __shfl_xor_sync(0xffffffffu, x, lanes);
-    return x;
-}
+SAME_PLACE(Findings, edges);
 
 // One thread an arc. `fresh` holds the arcs' capacities. The flow out of each vertex is summed up in `outflow`: by one
 // atomic for a warp within one row, else by one for each arc that carries flow.
@@ -77,23 +73,13 @@ extern "C" __global__ void certify_vertices(int n, const Units* own, const Units
 }
 
 // Sums with random weights modulo 2^64 in place of comparisons one by one: see gpu_engine/checks/fingerprints.py. With
-// a weight for each vertex and one for each link, and r and c for residual and capacity, the total is
-//   (supply - excess) * weight of v, summed over vertices
-//   + r * (weight of the tail + weight of the link), summed over arcs
-//   - c * (the same), summed over arcs, which is done edge by edge.
+// a weight for each vertex and one for each link, and r and c for residual and capacity,
+//   total = (supply - excess) * weight of v, summed over vertices,
+//         + r * (weight of the tail + weight of the link), summed over arcs,
+//   edges = c * (the same), summed over arcs, which is done edge by edge.
 // The weights of vertices compare excesses with what flows in and out (condition 2), those of links the residuals of a
 // link with its capacities (condition 1). An infinite edge must be the only one of its link, as it takes others in.
-struct Seeds { unsigned long long vertex, link; };
-
-__device__ __forceinline__ unsigned long long weight(unsigned place, unsigned long long seed) {
-    unsigned long long x = (place + seed) * 0x9E3779B97F4A7C15ull;
-    return ((x ^ (x >> 29)) * 0xBF58476D1CE4E5B9ull) | 1;
-}
-
-__device__ __forceinline__ void add_to(unsigned long long* sum, unsigned long long share) {
-    share = sum_of_warp((Units)share);
-    if (threadIdx.x % 32 == 0 && share != 0) atomicAdd(sum, share);
-}
+// `across` is what flows out of S, from the excesses: with condition 2, what flows over the cut.
 
 extern "C" __global__ void sum_edges(int n_edges, const int* edge_arc, const Units* capacity, const bool* undirected,
                                      int n_undirected, const Arc* arcs, const bool* source_side, Seeds seeds,
@@ -106,13 +92,11 @@ extern "C" __global__ void sum_edges(int n_edges, const int* edge_arc, const Uni
         if (a < 0) continue;
         int head = arcs[a].head, r = arcs[a].reverse, tail = arcs[r].head;
         bool both = edges.both(row);
-        unsigned long long link = weight(min(a, r), seeds.link), w = weight(tail, seeds.vertex) + link;
-        if (both) w += weight(head, seeds.vertex) + link;
         Units units = capacity[row] == INFINITE ? (Units)INFINITE_RESIDUAL : capacity[row];
-        total -= w * (unsigned long long)units;
+        total += weight_of_edge(a, r, tail, head, both, seeds) * (unsigned long long)units;
         if (source_side[tail] != source_side[head] && (both || source_side[tail])) cut_capacity += units;
     }
-    add_to(&found->total, total);
+    add_to(&found->edges, total);
     add_to((unsigned long long*)&found->cut_capacity, cut_capacity);
 }
 
@@ -148,10 +132,13 @@ extern "C" __global__ void sum_arcs(int n, int n_arcs, const int* row_offsets, c
 
 extern "C" __global__ void sum_vertices(int n, const Units* own, const Units* excess, const signed char* role,
                                         const bool* source_side, Seeds seeds, Findings* found) {
-    unsigned long long total = 0;
+    unsigned long long total = 0, across = 0;
     for (int v = blockIdx.x * blockDim.x + threadIdx.x; v < n; v += gridDim.x * blockDim.x) {
-        total += weight(v, seeds.vertex) * (unsigned long long)(own[v] - excess[v]);
+        unsigned long long leaves = own[v] - excess[v];
+        total += weight(v, seeds.vertex) * leaves;
+        if (source_side[v]) across += leaves;
         check_vertex(v, (Role)role[v], source_side[v], excess[v], found);
     }
     add_to(&found->total, total);
+    add_to((unsigned long long*)&found->across, across);
 }

@@ -38,6 +38,12 @@
 // a block has no space for (early entries) are late; the search then goes on until nothing is left to visit, by when
 // all labels are exact too.
 //
+// Trust. A repair whose excess is near the targets, by the labels that the last drain of the region left, begins with
+// rounds on these labels. Where capacities have grown since, a label may be too high, so such rounds may go round in
+// circles; but a push is right whatever the labels are, and two pushes over one link never meet, since either goes down
+// by one label. So the rounds are limited, and a search comes after them if they leave excess. In shallow networks they
+// mostly leave none: then there is no search, as no vertex is to be cut off.
+//
 // Looking back. While the frontier of a search is a large part of the network, the vertices that have no label look along
 // their own rows for one that has (`look_back`): that takes a few arcs of each, where the frontier has most of all arcs.
 //
@@ -46,9 +52,11 @@
 
 #include "arguments.cuh"
 
-constexpr int STRIDES = 9;  // in a step of a deep search, an odd number
-constexpr int DEEP = 16;    // a search is deep from this level on: shallow networks have wide frontiers
-constexpr int POLL = 15;    // the host's cancel flag is read every POLL + 1 rounds
+constexpr int STRIDES = 9;        // in a step of a deep search, an odd number
+constexpr int DEEP = 16;          // a search is deep from this level on: shallow networks have wide frontiers
+constexpr int LEAST_ROUNDS = 16;  // between two searches
+constexpr int UNKNOWN = -1;       // no drain of its region has labelled the vertex
+constexpr int POLL = 15;          // the host's cancel flag is read every POLL + 1 rounds
 
 // ---- the drain ------------------------------------------------------------------------------------------------
 
@@ -291,36 +299,67 @@ struct Drain {
         if (threadIdx.x % 32 == 0 && gained != 0) add(&progress->gained, gained);
     }
 
-    template <bool MIRROR> __device__ __forceinline__ void run_to_end(const DrainArguments& given) {
+    // Leave the labels to the next drain of the region; `beyond` is that of vertices that the last search has not seen.
+    __device__ __forceinline__ void keep_labels(int* labels, int beyond) {
+        for (int v = grid.rank; v < g.n; v += grid.size) {
+            int h = label_of(load(&g.vertices[v].label));
+            if (h == OUTSIDE) continue;
+            store(labels + v, h == CUT_OFF ? UNKNOWN : effective_label(h, beyond));
+        }
+    }
+
+    // The list of vertices, the active ones among them, and, if `trusts`, the labels at hand.
+    template <bool MIRROR> __device__ __forceinline__ void begin(const DrainArguments& given, bool trusts) {
         active.clear_spare(grid);
         for (int v = grid.rank; v < g.n; v += grid.size) {
             Entry e{v, given.row_offsets[v], given.row_offsets[v + 1], 0};
             bool sink = given.role[v] != ORDINARY, outside = given.source_side[v] != MIRROR;
-            store(g.vertices + v,
-                  {settled(outside ? OUTSIDE : UNSEEN), e.begin, (unsigned)(e.end - e.begin) | (unsigned)sink << 31});
+            Units holds = sink || outside ? 0 : excess_of<MIRROR>(g, v);
+            int h = outside ? OUTSIDE : UNSEEN;
+            if (trusts && !outside) {
+                int kept = sink || holds < 0 ? 0 : given.labels[v];
+                h = kept == UNKNOWN ? UNSEEN : kept;
+            }
+            store(g.vertices + v, {settled(h), e.begin, (unsigned)(e.end - e.begin) | (unsigned)sink << 31});
             if (e.end - e.begin > HUB_ROW) store(shared.hubs + atomicAdd(&memory->n_hubs, 1), v);
-            if (sink || outside || excess_of<MIRROR>(g, v) <= 0) continue;
+            if (holds <= 0) continue;
+            if (trusts) {
+                e.label = effective_label(h, g.n);
+                atomicMax(&memory->farthest, e.label);
+            }
             if (e.end - e.begin < LONG_ROW) active.append(e);
             else active.append_long(e);
         }
         end_step(grid, active, true, false);
-        int searches = 0, depth;
-        bool ended, cut_off;
+    }
+
+    template <bool MIRROR> __device__ __forceinline__ void run_to_end(const DrainArguments& given) {
+        begin<MIRROR>(given, given.trust > 0);
+        if (active.total == 0) return;
+        int farthest = load(&memory->farthest), searches = 0, beyond = UNKNOWN, depth;
+        bool trusts = given.trust > 0 && farthest <= given.trust, ended, cut_off;
         while (true) {
             ended = active.total == 0 || rounds >= given.round_limit || stop;
             cut_off = ended && load(&memory->dropped);
             if (ended && (stop || !cut_off)) break;
-            int unseen = search<MIRROR>(ended ? UNSEEN : active.total, depth);
-            if (ended) break;
-            searches++;
-            publish(searches);
-            refresh(unseen);
+            int unseen = g.n, limit = 2 * farthest + 4;
+            if (!trusts) {
+                unseen = search<MIRROR>(ended ? UNSEEN : active.total, depth);
+                beyond = exhausted ? UNKNOWN : unseen;
+                if (ended) break;
+                searches++;
+                publish(searches);
+                refresh(unseen);
+                limit = max(LEAST_ROUNDS, (int)(given.patience * depth));
+            }
+            trusts = false;
             int done = 0;
             run(
-                active, done, max(16, (int)(given.patience * depth)),
-                [&](const ThreadGroup& threads) { return round<MIRROR>(threads, unseen); }, [&] { return !stop; });
+                active, done, limit, [&](const ThreadGroup& threads) { return round<MIRROR>(threads, unseen); },
+                [&] { return !stop; });
             rounds += done;
         }
+        keep_labels(given.labels, beyond);
         if (cut_off && !stop) move_cut_off<MIRROR>(given.source_side);
         if (grid.rank == 0) {
             progress->status = stop ? 1 : active.total > 0 ? 2 : 0;

@@ -1,25 +1,29 @@
 // New capacities: stored in the network's column, and applied to flow states, which stay pseudoflows with a saturated cut.
 // The words and invariants are those of gpu_engine/cpu/repair.py, section `apply`.
 
-#include "edges.cuh"
 #include "layout.cuh"
 #include "pending.cuh"
+#include "weights.cuh"
 
 struct UpdateResult {      // read by the host after an update
     Units gained;          // change of the flow's value
     int lacking, holding;  // how many ends in S have a deficit, how many in T an excess; a vertex counts for each edge
     int overflow;          // a pair sum outgrew Capacity: the state must be rebuilt wide
     int pad;
+    unsigned long long weighed;  // change of what the edges add up to in a proof (certify.cu)
 };
 SAME_SIZE(UpdateResult);
 SAME_PLACE(UpdateResult, gained);
 SAME_PLACE(UpdateResult, lacking);
 SAME_PLACE(UpdateResult, holding);
 SAME_PLACE(UpdateResult, overflow);
+SAME_PLACE(UpdateResult, weighed);
 
-__device__ void change_capacity(const Edges& edges, int row, Units x, Arc* arcs, UpdateResult* result) {
+// Returns the change of `UpdateResult::weighed`.
+__device__ unsigned long long change_capacity(const Edges& edges, int row, Units x, Arc* arcs, Seeds seeds,
+                                              UpdateResult* result) {
     int a = edges.edge_arc[row];
-    if (a < 0) return;
+    if (a < 0) return 0;
     int r = arcs[a].reverse;
     Units both = edges.both(row) ? x : 0;
 #ifndef WIDE
@@ -32,6 +36,7 @@ __device__ void change_capacity(const Edges& edges, int row, Units x, Arc* arcs,
     add(&arcs[a].residual, (Capacity)x);
     if (both) add(&arcs[r].residual, (Capacity)both);
     set_pending(&arcs[min(a, r)].pair_sum);
+    return weight_of_edge(a, r, arcs[r].head, arcs[a].head, edges.both(row), seeds) * (unsigned long long)x;
 }
 
 __device__ void repair_link(const Edges& edges, int row, Arc* arcs, Units* excess, const bool* source_side,
@@ -88,17 +93,19 @@ extern "C" __global__ void store_capacities(int k, const int* rows, const Units*
 // state also stores the capacities. `result` may lie in host memory.
 extern "C" __global__ void apply(int k, const int* rows, const Units* capacity, Units* stored, Units* change, bool first,
                                  const int* edge_arc, const bool* undirected, int n_undirected, Arc* arcs, Units* excess,
-                                 const signed char* role, const bool* source_side, UpdateResult* result) {
+                                 const signed char* role, const bool* source_side, Seeds seeds, UpdateResult* result) {
     __shared__ UpdateResult found;
     Edges edges{edge_arc, undirected, n_undirected};
-    if (threadIdx.x == 0) found = {0, 0, 0, 0, 0};
+    unsigned long long weighed = 0;
+    if (threadIdx.x == 0) found = {0, 0, 0, 0, 0, 0};
     __syncthreads();
     for (int i = threadIdx.x; i < k; i += blockDim.x) {
         int row = rows[i];
         Units x = first ? store_capacity(row, capacity[i], stored) : change[i];
         if (first) change[i] = x;
-        change_capacity(edges, row, x, arcs, &found);
+        weighed += change_capacity(edges, row, x, arcs, seeds, &found);
     }
+    add_to(&found.weighed, weighed);
     __threadfence();
     __syncthreads();
     for (int i = threadIdx.x; i < k; i += blockDim.x) repair_link(edges, rows[i], arcs, excess, source_side, &found);
@@ -112,9 +119,11 @@ extern "C" __global__ void apply(int k, const int* rows, const Units* capacity, 
 
 // Larger batches take three launches, with a thread for each row.
 extern "C" __global__ void change_capacities(int k, const int* rows, const Units* change, const int* edge_arc,
-                                             const bool* undirected, int n_undirected, Arc* arcs, UpdateResult* result) {
+                                             const bool* undirected, int n_undirected, Arc* arcs, Seeds seeds,
+                                             UpdateResult* result) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < k) change_capacity({edge_arc, undirected, n_undirected}, rows[i], change[i], arcs, result);
+    Edges edges{edge_arc, undirected, n_undirected};
+    add_to(&result->weighed, i < k ? change_capacity(edges, rows[i], change[i], arcs, seeds, result) : 0);
 }
 extern "C" __global__ void repair_links(int k, const int* rows, const int* edge_arc, const bool* undirected,
                                         int n_undirected, Arc* arcs, Units* excess, const bool* source_side,

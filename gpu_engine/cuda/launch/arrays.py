@@ -26,6 +26,8 @@ class State(Protocol):
     role: Array
     excess: Array
     source_side: Array
+    labels: Array
+    """int32[n]: the label that the last drain of its side has left to each vertex, -1 if it is unknown."""
     arcs: Array
     edge_arc: Array
     wide: bool
@@ -62,6 +64,11 @@ def new_arcs(head: Array, reverse_arc: Array, wide: bool) -> Array:
     words = arcs.view(np.int32)
     words[:, 0], words[:, 1] = head, reverse_arc
     return arcs
+
+
+def unknown_labels(n: int) -> Array:
+    """int32[n]: labels of vertices that no drain has labelled."""
+    return cupy.full(n, -1, np.int32)
 
 
 def heads_and_reverses(arcs: Array) -> tuple[Array, Array]:

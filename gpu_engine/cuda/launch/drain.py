@@ -27,6 +27,10 @@ ARCS_OF_A_CLUSTER: Final = 1 << 17
 PATIENCE: Final = 0.75
 """A global relabel follows after this many times the depth of the last one, in rounds."""
 
+TRUST: Final = 16
+"""A repair begins with the labels of the drain before if no vertex that has excess has a higher one: in deeper networks
+labels of old lead astray more often than they spare a search."""
+
 SMALL: Final = 256
 """Frontiers up to this size are left to the leading cluster."""
 
@@ -69,9 +73,11 @@ class Drains:
         buffer[:zeroed].fill(0)
         self._started = 0
 
-    def start(self, row_offsets: Array, state: State, *, deficits: bool, alone: bool) -> None:
+    def start(
+        self, row_offsets: Array, state: State, *, deficits: bool, alone: bool = False, trusting: bool = False
+    ) -> None:
         """Queue the persistent kernel on one side of the state's cut; as many blocks as fit at once. If ``alone`` it
-        has the whole device, and others wait for it."""
+        has the whole device, and others wait for it. If ``trusting`` it begins with the labels of the drain before."""
         drain = _drain("drain_mirrored" if deficits else "drain_forward", state.wide, alone)
         i = self._started
         self._started += 1
@@ -81,6 +87,7 @@ class Drains:
             "excess": state.excess,
             "role": state.role,
             "source_side": state.source_side,
+            "labels": state.labels,
             "vertices": self._vertices,
             **self._frontiers,
             "hubs": self._hubs,
@@ -92,6 +99,7 @@ class Drains:
             arguments[name] = array.data.ptr
         arguments["n"] = len(state.excess)
         arguments["patience"], arguments["small"], arguments["round_limit"] = PATIENCE, SMALL, ROUND_LIMIT
+        arguments["trust"] = TRUST if trusting else 0
         drain(1 + len(state.arcs) // ARCS_OF_A_CLUSTER, as_struct(arguments))
 
     def cancel(self) -> None:

@@ -1,6 +1,6 @@
 """update.cu: new capacities, in the network's columns and in flow states."""
 
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import cupy
 import numpy as np
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.cuda.launch.arrays import Array, State, Topology
 from gpu_engine.cuda.launch.grid import launch_each
+from gpu_engine.cuda.launch.sums import EdgeSums, seeds_of
 from gpu_engine.cuda.layout import UPDATE_RESULT
 from gpu_engine.cuda.module import kernel
 from gpu_engine.types import EdgeArray, UnitArray
@@ -17,6 +18,12 @@ ONE_BLOCK_ROWS: Final = 4096
 
 RESULT_BYTES: Final = 256
 """The result of an update lies before the columns of its batch, in cache lines of its own."""
+
+
+class WeighedState(State, Protocol):
+    """A `State` with what the last proof has added up."""
+
+    sums: EdgeSums | None
 
 
 class Batch:
@@ -71,7 +78,7 @@ class LoadedBatch:
             cupy.cuda.get_current_stream().synchronize()
             self._reading = False
 
-    def apply(self, topology: Topology, state: State) -> NDArray[np.void]:
+    def apply(self, topology: Topology, state: WeighedState) -> NDArray[np.void]:
         """Change the capacities in one state; returns an `UPDATE_RESULT` record. Waits."""
         result: NDArray[np.void]
         if self._copy is None:
@@ -86,17 +93,17 @@ class LoadedBatch:
         self._reading = False
         return result
 
-    def _apply_in_one_block(self, topology: Topology, state: State) -> None:
+    def _apply_in_one_block(self, topology: Topology, state: WeighedState) -> None:
         k, stores = int(self._k), np.bool_(not self._stored)
         batch = (self._k, self._rows, self._capacity, topology.capacity, self._change, stores)
-        flow = (state.arcs, state.excess, state.role, state.source_side, self._result)
+        flow = (state.arcs, state.excess, state.role, state.source_side, seeds_of(state.sums), self._result)
         threads = min(1024, -(-k // 32) * 32)
         kernel("update.cu", "apply", wide=state.wide)((1,), (threads,), (*batch, *topology.edges(state), *flow))
         self._stored = self._reading = True
 
-    def _apply_in_three_launches(self, topology: Topology, state: State) -> None:
+    def _apply_in_three_launches(self, topology: Topology, state: WeighedState) -> None:
         k, wide, edges = int(self._k), state.wide, topology.edges(state)
-        changed = (self._k, self._rows, self._change, *edges, state.arcs, self._result)
+        changed = (self._k, self._rows, self._change, *edges, state.arcs, seeds_of(state.sums), self._result)
         launch_each("update.cu", "change_capacities", k, wide, *changed)
         repaired = (self._k, self._rows, *edges, state.arcs, state.excess, state.source_side, self._result)
         launch_each("update.cu", "repair_links", k, wide, *repaired)

@@ -40,7 +40,7 @@ class PresetEngine(CudaEngine):
         """Flows go through the host: the published systems want the network's own order of the arcs."""
         flows = [flow_on_host(self.network, self._topology, state) if state.solved else None for state in self._states]
         for state in self._states:
-            state.arcs = state.edge_arc = None
+            state.drop_arcs()
         super().grow(growth)
         for state, flow in zip(self._states, flows, strict=True):
             if flow is not None:
@@ -75,7 +75,7 @@ class PresetEngine(CudaEngine):
                 counters.update(self._preset.both(state, control))
             for deficits in sides:
                 counters.update(self._preset.one(state, deficits, control))
-                drains.start(self._topology.row_offsets, state, deficits=deficits, alone=False)
+                drains.start(self._topology.row_offsets, state, deficits=deficits)
         except Cancelled:
             stopped = True  # what the drains before it did counts all the same
         wait(control, drains, math.inf)
