@@ -39,7 +39,7 @@ from service.worker.questions.closing_vertices import VertexCandidates
 from service.worker.questions.supposed import Supposed, Supposer
 from service.worker.questions.terminals import read_terminals
 from service.worker.running.costs import rows_s
-from service.worker.running.rows import RowRunner, Sheet, side_by_side
+from service.worker.running.rows import TEXTS_KEPT, RowRunner, Sheet, side_by_side
 from service.worker.running.task import Rest, Task
 from service.worker.solving import Solver
 from service.worker.time_limit import time_limit
@@ -129,7 +129,8 @@ class ClosureStudy:
         if ranking.top is not None and ranking.top <= BLOCK:
             return known
         self._solver.make_room(graph, Footprint(certain_nbytes(graph.network, candidates)), but=solved)
-        known[candidates.costless(graph.network, flow, control)] = 0
+        if graph.vertices is None:  # else a way round an edge may lead through a vertex that is full
+            known[candidates.costless(graph.network, flow, control)] = 0
         certain = candidates.certain(graph.network, solved.terminals, flow, ranking.base, ranking.most, control)
         return np.where(certain, ranking.most, known)
 
@@ -174,7 +175,7 @@ class Study:
     """What one of those that are alike has come to, what was done for it, and whether everything was looked at."""
     _done: bool = False
     _texts: dict[tuple[int, int, bool], str] = field(default_factory=dict)
-    """What a row says beside what it closes; most say the same."""
+    """What a row says beside what it closes, `TEXTS_KEPT` at most; most say the same."""
 
     def run(self, task: Task) -> None:
         """Try candidates until no other can be among the best. Raises `Cancelled`."""
@@ -261,6 +262,8 @@ class Study:
 
     def _text(self, value: int, done: int, complete: bool) -> str:
         if (value, done, complete) not in self._texts:
+            if len(self._texts) >= TEXTS_KEPT:
+                self._texts.clear()
             self._texts[value, done, complete] = self._written(value, done, complete)
         return self._texts[value, done, complete]
 

@@ -17,7 +17,7 @@ from service.protocol import Scenario, WhatIfArgs
 from service.worker import answers, json_writer
 from service.worker.graph import Answer
 from service.worker.questions.supposed import Supposed
-from service.worker.running.rows import Maker
+from service.worker.running.rows import TEXTS_KEPT, Maker
 
 CLOSED: UnitArray = np.zeros(1, np.int64)
 
@@ -32,7 +32,7 @@ class TriedRows:
     supposed: Supposed
     trials: Trials
     _texts: dict[tuple[int, bool], bytes] = field(default_factory=dict)
-    """What a row says of its value; most rows have the same."""
+    """What a row says of its value, `TEXTS_KEPT` at most; most rows say the same."""
 
     def __call__(self, block: range, control: Control) -> Iterator[bytes]:
         with self.supposed.lock:
@@ -89,6 +89,8 @@ class TriedRows:
 
     def _text(self, value: int, warm: bool) -> bytes:
         if (value, warm) not in self._texts:
+            if len(self._texts) >= TEXTS_KEPT:
+                self._texts.clear()
             self._texts[value, warm] = self._written(value, warm)
         return self._texts[value, warm]
 
