@@ -1,8 +1,9 @@
 """A process for one piece of work of a C library that cannot be stopped, or that can crash: it gets bytes on its
 standard input, answers with bytes on its standard output, and is killed when its answer is not wanted any more.
 
-`run` is the side that waits. `begin` is what the process calls first: it ends with its parent, and may take so much
-memory beside what the library takes by itself. So this imports nothing that takes long.
+`run` is the side that waits. `begin` is what the process calls first: it makes the process end with its parent, and
+limits how much memory it may take beyond what the library itself takes. This module imports nothing that takes long,
+because each child imports it.
 """
 
 import ctypes

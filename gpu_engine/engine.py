@@ -77,10 +77,11 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Bottlenecks:
-    """What limits a flow: what some minimum cut pays, and for each whether every minimum cut does.
+    """What limits a flow: the edges, caps and vertex capacities that some minimum cut pays, and for each whether every
+    minimum cut pays it.
 
-    The value falls with each of them, at least at the first unit. It rises with those that every cut pays, by a unit
-    for the first unit of theirs, and with no other alone.
+    If one of them falls, so does the value, from the first unit on. If one that every minimum cut pays rises, the value
+    rises by one unit for the first unit. If another one rises alone, the value stays.
     """
 
     edges: EdgeArray
@@ -183,8 +184,8 @@ class Engine(ABC):
     def fork(self, state: FlowState, room: Room = unlimited, *, on_host: bool = False) -> "Fork":
         """A copy of a solved state with capacities of its own. Neither sees what becomes of the other. O(n + m).
 
-        It is where the state is, and takes `Needs.fork`; or ``on_host``, and takes `Needs.fork_on_host`. The fork asks
-        ``room`` from then on.
+        The fork lies where the state lies and takes `Needs.fork`; if ``on_host`` it lies in host memory and takes
+        `Needs.fork_on_host`. It asks ``room`` before it takes more memory.
         """
 
     @abstractmethod
@@ -244,7 +245,7 @@ class Fork:
     _before: UnitArray | None = None
 
     def overlay(self, rows: EdgeArray, capacity: UnitArray, terminals: Terminals | None = None) -> FlowState:
-        """The state under new capacities of distinct edge rows, not solved yet; in place of the overlay before.
+        """The state under new capacities of distinct edge rows, not solved yet. It replaces the overlay before.
 
         Other caps of the same vertices may begin from the state as well, other ``terminals`` begin at zero flow. Raises
         as `Engine.update` and `Engine.open`; then there is no overlay. O(k), and O(n + m) for other terminals, or to
@@ -265,7 +266,11 @@ class Fork:
             self.engine.close(self._spare)
             self._spare = None
         self._change(rows, capacity)
-        self._tried = self.engine.open(terminals)
+        try:
+            self._tried = self.engine.open(terminals)
+        except BaseException:
+            self.drop()
+            raise
         return self._tried
 
     def trials(self, count: int) -> Sequence[Trials]:
@@ -295,8 +300,8 @@ class Fork:
             self.engine.close(state)
 
     def _is_of_use(self, copy: FlowState, terminals: Terminals) -> bool:
-        """Give the copy these caps. Returns False where its flow is of no use to them, or they leave no bound to a flow
-        that the change may give one."""
+        """Give the copy these caps. Returns False if its flow is no start for them, or if a flow has no bound under
+        them, which the change of capacities that follows may set."""
         try:
             return self._recap(copy, terminals)
         except Unbounded:

@@ -5,14 +5,14 @@ EngineError
  |    +-- TooLarge        over a stated limit                     too_large
  +-- CapacityOverflow     exact sums would leave int64            capacity_overflow
  +-- CostOverflow         exact sums of costs would leave int64   cost_overflow
- +-- NoCosts              a question of costs on edges without    no_costs
- +-- HasVertexCapacities  a question that does not know them      has_vertex_capacities
- +-- HasLowerBounds       a question that does not keep them      has_lower_bounds
+ +-- NoCosts              costs are needed, and edges have none   no_costs
+ +-- HasVertexCapacities  the question cannot handle them         has_vertex_capacities
+ +-- HasLowerBounds       the question does not keep them         has_lower_bounds
  +-- Infeasible           more flow is asked for than there is    infeasible
- +-- InvalidTerminals     no source or sink, a cap that is none   invalid_body
+ +-- InvalidTerminals     missing or repeated, invalid caps       invalid_body
  |    +-- SourceIsSink    one vertex on both sides                source_is_sink
  |    +-- UnknownVertex   no vertex of the network                unknown_vertex
- +-- Unbounded            an infinite path from source to sink    unbounded
+ +-- Unbounded            unlimited edges from source to sink     unbounded
  +-- NotBipartite         an edge within one side                 not_bipartite
  +-- NotUndirected        a tree of a directed network            not_undirected
  +-- NotDirected          a lower bound of an undirected edge     not_directed
@@ -129,7 +129,8 @@ class TooLarge(InvalidNetwork):
 
 
 class CapacityOverflow(EngineError):
-    """The total of the finite capacities would exceed `types.MAX_TOTAL`."""
+    """An amount, or an exact sum of capacities, caps or lower bounds, is larger than `types.MAX_TOTAL`, or than a
+    solver can add up."""
 
     code = "capacity_overflow"
 
@@ -147,7 +148,7 @@ class NoCosts(EngineError):
 
 
 class HasVertexCapacities(EngineError):
-    """Vertices of the network have capacities, which what is asked for does not know."""
+    """Vertices of the network have capacities, which the question cannot handle."""
 
     code = "has_vertex_capacities"
 
@@ -165,7 +166,8 @@ class Infeasible(EngineError):
 
 
 class InvalidTerminals(EngineError):
-    """No source, no sink, or a negative cap."""
+    """The sources and sinks are not valid: none is given, one is given twice, a cap is missing, negative or below its
+    minimum; or there are too few vertices for the question."""
 
     code = "invalid_body"
 
@@ -183,7 +185,8 @@ class UnknownVertex(InvalidTerminals):
 
 
 class Unbounded(EngineError):
-    """A path of infinite edges leads from a source to a sink; `vertices` are its vertices in order."""
+    """The flow, or its cost, has no bound: a path of unlimited edges leads from a source to a sink, a cycle of
+    unlimited edges costs less than nothing (`vertices` has either in order), or every cut holds an unlimited edge."""
 
     code = "unbounded"
     terminals: bytes = b""
@@ -209,7 +212,7 @@ class NotDirected(EngineError):
 
 
 class UnknownEdge(EngineError):
-    """An update names an edge the network does not have."""
+    """An update or a question names an edge that the network does not have."""
 
     code = "unknown_edge"
 

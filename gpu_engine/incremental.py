@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import isinf
 from time import perf_counter
 from typing import Any, Final, Generic, TypeVar
 
@@ -84,13 +85,17 @@ class Patience:
     def learn(self, n_broken: int, repair_ms: float) -> None:
         """A repair of so many broken ends took so long, or was given up.
 
-        One counts for at most twice a cold solve, so that few good ones outweigh a very bad one.
+        It counts as at most twice a cold solve, so that a few fast repairs outweigh a very slow one. Nothing is learned
+        of a restored state before its first cold solve, as there is nothing to compare a repair with.
         """
+        if isinf(self.cold_ms):
+            return
         before = self._expected_ms(n_broken)
         self._means[n_broken.bit_length()] = before + WEIGHT * (min(repair_ms, 2 * self.cold_ms) - before)
 
     def _expected_ms(self, n_broken: int) -> float:
-        """The mean of this size; of a size that is new, what fewer broken ends took, if it is more than the guess."""
+        """The mean time of repairs of this size. For a size that was never repaired: the longest mean of a smaller
+        size, or a guess from the cold solve if that is longer."""
         size = n_broken.bit_length()
         if size in self._means:
             return self._means[size]
@@ -187,7 +192,8 @@ class IncrementalEngine(Engine, Generic[State]):
 
     @contextmanager
     def _giving_back(self) -> Iterator[None]:
-        """Give the working memory of a solve back if it is given up: the solve that follows asks for it again."""
+        """If the solve inside is given up, say that its working memory is free again: the cold solve that follows asks
+        for it anew."""
         try:
             yield
         except TooSlow:

@@ -114,7 +114,7 @@ class Settings(BaseSettings):
     api_processes: int | None = Field(default=None, ge=1, le=64)
     """How many share the port of `headrace serve`; None: one for each four cores, at most eight."""
     workers: int = Field(default=1, ge=1, le=MOST_AT_ONCE)
-    """With `gpus`: how many workers without a device run beside those with one; none unless this is set."""
+    """Worker processes. Beside `gpus` it is the number of further workers without a device, 0 unless it is set."""
     gpus: str = Field(default="", max_length=1000)
     """GPUs that get a worker each: `all`, the first N, or a list such as `0,2`. Empty: workers are bound to none."""
     threads: int = Field(default=2, ge=1, le=MOST_AT_ONCE)
@@ -139,7 +139,8 @@ class Settings(BaseSettings):
     graph_queue_short: int = Field(default=8, gt=0, le=MOST)
     """Commands of waiting callers for one graph, unfinished, that one API process lets in when commands take long."""
     queue_target_s: float = Field(default=2.0, ge=0)
-    """As many more are let in as end within this time; fewer once the line has been full (`admission.py`)."""
+    """More commands of waiting callers than `graph_queue_short` are let in if all of them are expected to end within
+    this time. After the line was full it is shorter for a while (`service/api/guards/admission.py`)."""
     key_queue_limit: int = Field(default=128, gt=0, le=MOST)
     """Commands of one API key, unfinished, that one API process lets in."""
     max_requests: int = Field(default=1024, gt=0, le=MOST)

@@ -42,7 +42,7 @@ class Around(NamedTuple):
 
 
 def contraction_failures(
-    row_offsets: ArcArray, head: VertexArray, reverse_arc: ArcArray, capacity: UnitArray, slots: Slots, around: Around
+    head: VertexArray, reverse_arc: ArcArray, capacity: UnitArray, slots: Slots, around: Around
 ) -> tuple[str, ...]:
     """What is wrong with networks around slots of a network whose edges are undirected; () if nothing is. O((n + m) log
     n + e log e)."""

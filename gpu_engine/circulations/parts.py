@@ -19,9 +19,10 @@ def worst_part(
     into: bool,
     slots: NDArray[np.int64],
 ) -> BoolArray:
-    """bool[n]: those vertices ``inside``, bool[n], joined by links among themselves, that lack most: what they have too
-    little of by ``balance`` int64[n], less the ``capacity`` int64[arcs] ``into`` them; or too much, less that out of
-    them.
+    """bool[n]: of the connected components that links form among the vertices ``inside`` bool[n], the one that lacks
+    most. A component lacks what its vertices have too little of by ``balance`` int64[n], less the ``capacity``
+    int64[arcs] of the arcs ``into`` it; if not ``into``, what they have too much of, less the capacity of the arcs out
+    of it.
 
     No link joins two of these parts, so what all together lack is what each does: some part lacks something if all do.
     O(n + m); 5 bytes a vertex. Stops after a cancel.

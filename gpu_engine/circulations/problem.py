@@ -67,7 +67,8 @@ def _rest(most: UnitArray, least: UnitArray) -> UnitArray:
 
 
 def _balance(network: Network, bounds: LowerBounds) -> UnitArray:
-    """int64[n + 1]; the sum of all is 0, and that of no part of them leaves int64, as all bounds are `MAX_TOTAL`."""
+    """int64[n + 1]. All entries add up to 0. No partial sum leaves int64, because all bounds together are at most
+    `MAX_TOTAL`."""
     rows = np.flatnonzero(bounds.lower)
     balance = np.zeros(network.n_vertices + 1, np.int64)
     np.add.at(balance, network.edge_head(rows), bounds.lower[rows])

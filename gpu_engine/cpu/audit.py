@@ -33,7 +33,8 @@ from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE, ArcArray, BoolArray, EdgeArray, UnitArray, VertexArray
 
 SHARE: Final = 16
-"""An audit gives up when more than this fraction of the vertices is to be looked at: a full check costs no more."""
+"""An audit gives up once it has noted more edges and vertices than one in this many of all vertices: a full check costs
+no more."""
 
 _NOTHING: EdgeArray = np.empty(0, np.int64)
 

@@ -17,7 +17,7 @@ from gpu_engine.networks.network import Network
 from gpu_engine.types import VertexArray
 
 SEARCH_SHARE: Final = 16
-"""`repair.search` may scan this fraction of the arcs a cold solve scanned before `drain` takes over."""
+"""`repair.search` may scan one in this many of the arcs that the last cold solve scanned; then `drain` takes over."""
 
 NEAR: Final = 1024
 """Arcs a first search scans around each broken vertex."""

@@ -7,14 +7,12 @@ from numpy.typing import NDArray
 
 from gpu_engine.control import Control
 from gpu_engine.cpu.scratch import SCRATCH
+from gpu_engine.cpu.settling import NEAR
 from gpu_engine.cpu.trials import LEFT, WARM, try_all
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.trials import Changes, Trials, Tried
 from gpu_engine.types import BoolArray, UnitArray
-
-NEAR = 1024
-"""Arcs a first search scans around each broken vertex."""
 
 Base = tuple[UnitArray, UnitArray, UnitArray, BoolArray]
 """A solved flow: capacity and residual of arcs, excess and source side of vertices."""

@@ -60,7 +60,7 @@ def cheapest_flow(
     control = control or Control()
     room(Footprint(2 * BUILD_BYTES * network.n_edges))
     problem = problem_of(network, cost, terminals, value)
-    _refuse_endless(network, problem, control)
+    _refuse_unlimited_cycles(network, problem, control)
     found = _by_few_paths(problem, control, room)
     if found is not None:
         return of_arcs(network, problem, *found)
@@ -81,7 +81,7 @@ def _by_few_paths(problem: Problem, control: Control, room: Room) -> Sent | None
     return sent(problem, np.zeros(len(problem.tail), np.int64), problem.value, searches, control, room)
 
 
-def _refuse_endless(network: Network, problem: Problem, control: Control) -> None:
+def _refuse_unlimited_cycles(network: Network, problem: Problem, control: Control) -> None:
     """Raises `Unbounded` for a cycle of arcs without a limit that costs less than nothing."""
     endless = np.flatnonzero(problem.capacity == INFINITE)
     if not (problem.cost[endless] < 0).any():

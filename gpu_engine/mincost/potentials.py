@@ -1,6 +1,7 @@
 """Potentials of a network of arcs with costs, or a cycle that costs less than nothing where there are none.
 
-Potentials are shortest distances to each vertex from wherever it is nearest to. With them no arc is a shortcut:
+The potential of a vertex is the least cost of a path that begins at any vertex and ends there; the path without arcs
+costs 0, so no potential is above 0. With potentials no arc is a shortcut:
 ``cost + potential[tail] >= potential[head]``. They exist if and only if no cycle costs less than nothing.
 """
 

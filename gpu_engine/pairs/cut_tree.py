@@ -194,7 +194,7 @@ class TreeGrower:
             return
         k = len(number)
         slots = Slots(made.slot, made.up[:k], made.pairs[made.made[:k]])
-        failures = contraction_failures(*whole, slots, edges.around)
+        failures = contraction_failures(*whole[1:], slots, edges.around)
         if failures:
             raise EngineError(f"a network around a part of a tree could not be proven: {'; '.join(failures)}")
         for z in np.flatnonzero(made.members[:k] > 1).tolist():

@@ -76,8 +76,9 @@ class Whole(NamedTuple):
     """Which vertices and arcs of ``links`` those of ``apart`` are, as `drawn_together` returns it."""
 
     def flow(self, flow: UnitArray, p: int, q: int) -> UnitArray:
-        """int64[arcs]: a flow at the factor ``p / q`` on the arcs of the network, multiplied by q. Vertices with caps
-        supply and demand all of these: what does not flow on stays there, or is lacking."""
+        """int64[arcs]: a flow at the factor ``p / q`` on the arcs of the network, multiplied by q. Each capped
+        source supplies its whole cap, and each capped sink takes its whole cap: what cannot flow on remains as excess,
+        and what does not arrive as a deficit."""
         apart, found = self.apart, np.zeros(len(self.own), np.int64)
         found[self.own >= 0] = flow[self.own[self.own >= 0]]
         caps = np.flatnonzero((self.own < 0) & ((apart.constant > 0) | (apart.rate > 0)))

@@ -34,8 +34,8 @@ from gpu_engine.parametric.together import together
 from gpu_engine.types import INFINITE_RESIDUAL, MAX_TOTAL, ArcArray, BoolArray, UnitArray, VertexArray
 
 WORTH_IT: Final = 0.75
-"""Vertices are contracted only where no more than this part of them is left. So all networks that wait have no more
-than four times the arcs of the whole one."""
+"""Vertices are contracted only where no more than this part of them, and of the arcs, is left. So all networks that
+wait have no more than four times the vertices and the arcs of the whole one."""
 
 ENDS: Final = Terminals.of([SOURCE], [SINK])
 
@@ -107,6 +107,8 @@ class SpanProber:
         if k > WORTH_IT * links.n_vertices:
             return span
         made, into = drawn_together(links, label, k)
+        if len(made.head) > WORTH_IT * len(links.head):
+            return span
         failures = together_failures(Rows(*links), first, last, self._way, Drawn(label, into, Rows(*made)))
         if failures:
             raise EngineError(f"what is left between two factors could not be proven: {'; '.join(failures)}")

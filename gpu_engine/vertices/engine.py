@@ -153,11 +153,16 @@ class SplitEngine(Engine):
     @property
     def needs(self) -> Needs:
         """The needs of the engine of the split network, and of the columns of capacities and flow that the caller
-        has."""
+        has. There are no trials."""
         of_inner, by_edge = self._inner.needs, Footprint(8 * self.network.n_edges)
         own = Footprint(self.network.nbytes + self._split.nbytes)
         return replace(
-            of_inner, network=of_inner.network + own, flow=of_inner.flow + by_edge, fork=of_inner.fork + by_edge
+            of_inner,
+            network=of_inner.network + own,
+            flow=of_inner.flow + by_edge,
+            fork=of_inner.fork + by_edge,
+            fork_on_host=of_inner.fork_on_host + by_edge,
+            trial=Footprint(),
         )
 
     def _keep(self, terminals: Terminals, inner: FlowState) -> SplitState:

@@ -48,10 +48,10 @@ def load(
             help=".npz .arrow .csv .json .max .min .mtx .npy .adj; - is standard input.",
         ),
     ],
-    form: Annotated[str | None, typer.Option("--format", help="What standard input has, such as csv.")] = None,
+    form: Annotated[str | None, typer.Option("--format", help="Format of standard input, such as csv.")] = None,
     decimals: Annotated[int | None, typer.Option(min=0, max=9, help="Places that amounts are kept to.")] = None,
     rounding: Annotated[
-        str | None, typer.Option(help="What has more places: error, nearest, down or up; needs --decimals.")
+        str | None, typer.Option(help="For amounts with more places: error, nearest, down or up; needs --decimals.")
     ] = None,
     cost_decimals: Annotated[int | None, typer.Option(min=0, max=9, help="Places that costs are kept to.")] = None,
     json: Json = False,
@@ -190,7 +190,7 @@ def copy(
 @app.command()
 def restore(
     name: Name,
-    version: Annotated[int, typer.Argument(min=1, help="Whose capacities and closed edges are to be back.")],
+    version: Annotated[int, typer.Argument(min=1, help="The version whose capacities and closed edges come back.")],
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
@@ -234,11 +234,15 @@ def estimate(
         int | None, typer.Option(min=0, help="Pairs of vertices that edges join; by default one for each edge.")
     ] = None,
     limited: Annotated[int, typer.Option(min=0, help="Vertices that have a capacity.")] = 0,
-    twins: Annotated[int, typer.Option(min=0, help="Undirected edges at such vertices.")] = 0,
-    two_way: Annotated[int | None, typer.Option(min=0, help="Pairs at them that edges join both ways.")] = None,
+    twins: Annotated[int, typer.Option(min=0, help="Undirected edges that end at a vertex with a capacity.")] = 0,
+    two_way: Annotated[
+        int | None, typer.Option(min=0, help="Pairs with such a vertex whose edges run both ways.")
+    ] = None,
     infinite: Annotated[bool, typer.Option("--infinite", help="Some edge has no limit.")] = False,
-    wide: Annotated[bool, typer.Option("--wide", help="Some pair has 2^30 units or more between it.")] = False,
-    name_bytes: Annotated[int, typer.Option(min=0, help="Of edge ids and labels.")] = 0,
+    wide: Annotated[bool, typer.Option("--wide", help="Some pair has 2^30 units or more, both ways together.")] = False,
+    name_bytes: Annotated[
+        int, typer.Option(min=0, help="Bytes of ids and labels: 8 an integer, 16 and its length a text.")
+    ] = 0,
     coordinates: Annotated[bool, typer.Option("--coordinates", help="Vertices have x and y.")] = False,
     json: Json = False,
     key: Key = None,

@@ -165,7 +165,9 @@ def serve(
 
 @app.command()
 def worker(
-    name: Annotated[str, typer.Option(help="The machine's own: NAME-gpu-N, or NAME alone.")] = "",
+    name: Annotated[
+        str, typer.Option(help="A name that no other machine has: the worker's, or its beginning (NAME-gpu-0).")
+    ] = "",
     redis_url: Annotated[str | None, typer.Option(help="The Redis of the service, else REDIS_URL.")] = None,
     gpus: Annotated[
         str | None, typer.Option(help="One worker for each GPU: all, how many, or which, as in 0,2.")

@@ -97,7 +97,9 @@ def min_cost(
     value: Annotated[str | None, typer.Option(help="What is to flow; without it as much as can.")] = None,
     flow: Annotated[bool, typer.Option("--flow", help="Answer with the edges' flows too.")] = False,
     paths: Annotated[int, typer.Option(min=0, help="Answer with so many of its largest paths too.")] = 0,
-    ignore_lower: Annotated[bool, typer.Option("--ignore-lower", help="Of a graph with lower bounds too.")] = False,
+    ignore_lower: Annotated[
+        bool, typer.Option("--ignore-lower", help="Answer for a graph with lower bounds too, as if it had none.")
+    ] = False,
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,

@@ -11,7 +11,6 @@ from ray.util import list_named_actors
 from service.cluster.actor import WorkerActor
 
 NAMESPACE: Final = "headrace"
-CONNECT_S: Final = 20
 LOOK_S: Final = 0.2
 CALL_S: Final = 5.0
 LEAVE_S: Final = 120.0

@@ -75,7 +75,9 @@ class Submission:
                 if time.monotonic() > deadline:
                     if isinstance(error, redis.ConnectionError):
                         raise
-                    raise unavailable("the graph keeps changing hands, or Redis keeps going away") from error
+                    raise unavailable(
+                        "the owner of the graph kept changing, or the connection to Redis was lost repeatedly"
+                    ) from error
                 chosen, tried = None, True
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)

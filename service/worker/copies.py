@@ -148,7 +148,9 @@ class Copies:
         """The graph as `ensure` gives it. Raises version_unavailable if it has not reached the version."""
         graph = self.ensure(name, known, limited=limited)
         if version is not None and version > graph.version:
-            raise ServiceError("version_unavailable", f"the graph is at version {graph.version}")
+            raise ServiceError(
+                "version_unavailable", f"version {version} is asked for, and the graph is at version {graph.version}"
+            )
         return graph
 
     def _restore(self, name: str, held: Held) -> Graph:

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from typing import Final
 
 import redis
@@ -68,6 +69,9 @@ from service.worker.saving import Defer, Saver
 from service.worker.solving import Solver
 from service.worker.structure import structure_change
 from service.worker.watching import Watcher
+
+NOTES_TOLD: Final = 100
+"""A heartbeat tells of so many graphs that were not restored as they were."""
 
 MOST_DISPLACED: Final = 64
 """How many of the graphs that gave way to others between two heartbeats are remembered."""
@@ -190,8 +194,10 @@ class Graphs:
 
     @property
     def notes(self) -> list[str]:
-        """What was wrong with graphs that were restored."""
-        return [f"{name}: {text}" for name, text in self._copies.notes.items()]
+        """What was wrong with graphs that were restored: of `NOTES_TOLD` of them, and how many more there are."""
+        notes = self._copies.notes
+        told = [f"{name}: {text}" for name, text in islice(notes.items(), NOTES_TOLD)]
+        return told if len(notes) <= NOTES_TOLD else [*told, f"and {len(notes) - NOTES_TOLD} more graphs"]
 
     def sizes(self, names: list[str] | None = None) -> dict[str, int]:
         """What these graphs take at rest, in bytes of host memory; without names all that this worker is to serve."""

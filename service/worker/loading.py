@@ -97,7 +97,9 @@ class Loader:
         try:
             return unpack(self._blobs.get(args.blob, partial(task.at, "reading")))
         except BrokenBlob as error:
-            raise ServiceError("worker_unavailable", "the edges are gone; send them again") from error
+            raise ServiceError(
+                "worker_unavailable", "the uploaded edges are no longer in Redis: send the graph again"
+            ) from error
         except InvalidNetwork as error:  # the API process has found nothing wrong with them
             raise ServiceError("internal_error", f"{UNREADABLE}: {error}") from error
 

@@ -38,7 +38,8 @@ class Residents:
         self._at_work: dict[str, Control | None] = {}
         self._waiting: set[str] = set()
         self._modest: set[str] = set()
-        """Graphs at work for which no other gives way, and which wait for none."""
+        """Names of graphs whose work displaces no other graph: if there is no room for them they are refused at
+        once, and do not wait."""
         self._changed = threading.Condition()
 
     @property

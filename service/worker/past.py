@@ -162,7 +162,10 @@ class Past:
         `OutOfMemory` where there is no room to read it.
         """
         if not FIRST_VERSION <= version <= graph.version:
-            raise ServiceError("version_unavailable", f"there was no version {version}: it is at {graph.version}")
+            raise ServiceError(
+                "version_unavailable",
+                f"the graph has no version {version}: its versions are {FIRST_VERSION} to {graph.version}",
+            )
         needed = EDGE_BYTES + COST_BYTES * ((graph.costs is not None) + (graph.lowers is not None))
         self._copies.residents.take(graph.name, Footprint(needed * graph.network.n_edges))
         return self._at(graph, version)

@@ -7,10 +7,11 @@ waits for none, and cancels the one that is being solved. They displace neither 
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final
 
+import redis
 import structlog
 
 from gpu_engine.control import Control
@@ -142,7 +143,8 @@ class Reopener:
     def _reopen(self, graph: Graph, noted: Noted, control: Control) -> None:
         """Open and solve one flow state, and note it."""
         if self._solve_again(graph, noted, control):
-            self._copies.note(graph)
+            with suppress(redis.RedisError):  # a heartbeat makes up for it
+                self._copies.note(graph)
 
     def _solve_again(self, graph: Graph, noted: Noted, control: Control) -> bool:
         """Open and solve one flow state. It goes before the others in order of use: those were asked for since."""

@@ -241,7 +241,7 @@ def _pairs() -> None:
     whole, made = seat.solver.whole, forest(seat.solver, ends, 0)
     edges = edges_around(whole, made)
     assert edges is not None
-    contraction_failures(*whole, Slots(made.slot, made.up[:1], made.pairs[:1]), edges.around)
+    contraction_failures(*whole[1:], Slots(made.slot, made.up[:1], made.pairs[:1]), edges.around)
     split(made, 0, 3, 3, ends[:1], False)
     global_cut(network, control)
     for number in range(4):  # as few looks do not draw anything together

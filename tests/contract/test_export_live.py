@@ -322,7 +322,7 @@ def test_back_to_an_earlier_version(http: httpx.Client, sdk: Client, service_url
         graph.restore(2, if_version=2)
     assert graph.restore(2, if_version=3).version == 4
     assert graph.max_flow().value == first
-    with pytest.raises(VersionUnavailable, match="there was no version 9"):
+    with pytest.raises(VersionUnavailable, match="the graph has no version 9"):
         graph.restore(9)
     shell = CliRunner(env={"HEADRACE_URL": service_url})
     assert shell.invoke(app, ["restore", "all", "1"]).stdout.startswith("version    5\n")

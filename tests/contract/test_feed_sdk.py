@@ -199,6 +199,8 @@ def test_a_receiver_verifies(client: Client, receiver: Receiver) -> None:
         (one.headers, one.body, hook.secret, now + 301),
         (one.headers, one.body, hook.secret, now - 301),
         ({**one.headers, "webhook-id": "x"}, one.body, hook.secret, now),
+        ({**one.headers, "webhook-id": "\udcff"}, one.body, hook.secret, now),
+        (one.headers, "\ud800", hook.secret, now),
         ({**one.headers, "webhook-timestamp": "x"}, one.body, hook.secret, now),
         ({**one.headers, "webhook-signature": "v1,"}, one.body, hook.secret, now),
         ({"webhook-id": "x"}, one.body, hook.secret, now),

@@ -229,7 +229,7 @@ def told(slot: list[int], up: list[int], flow: list[list[int]], edges: list[tupl
     columns = np.array(edges, np.int32).reshape(-1, 4).T
     around = Around(columns[0], network.edge_arc[columns[1]], columns[2], columns[3])
     slots = Slots(np.array(slot, np.int32), np.array(up, np.int32), np.array(flow))
-    return "; ".join(contraction_failures(*whole, slots, around))
+    return "; ".join(contraction_failures(*whole[1:], slots, around))
 
 
 def test_what_is_drawn_together_wrongly_is_seen() -> None:

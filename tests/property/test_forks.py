@@ -1,10 +1,16 @@
 """Forks of flow states against OR-tools: overlays one after the other, and the state they come from untouched."""
 
+import numpy as np
 import pytest
 
 from gpu_engine.cpu.engine import CpuEngine, fork_on_host
 from gpu_engine.engine import FlowState, Fork
+from gpu_engine.errors import Unbounded
 from gpu_engine.footprint import Room, unlimited
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
+from gpu_engine.types import INFINITE
 from tests.cases import cases
 from tests.congruence import check_forks
 
@@ -31,3 +37,16 @@ def test_overlays_on_the_host_agree_as_well(first: int) -> None:
 def test_a_fork_outlives_a_thousand_overlays() -> None:
     for seed in range(900_000, 900_003):
         check_forks(CpuEngine, seed, overlays=1000, largest=60)
+
+
+def test_a_refused_overlay_leaves_nothing_behind() -> None:
+    """Between the other terminals only unlimited edges lie, which is found out after the change was made."""
+    edges = EdgeList(4, np.arange(3, dtype=np.int32), np.arange(1, 4, dtype=np.int32), np.array([5, INFINITE, 5]))
+    engine = CpuEngine(Network(edges))
+    state = engine.open(Terminals.of([0], [3]))
+    engine.solve(state)
+    fork = engine.fork(state)
+    with pytest.raises(Unbounded):
+        fork.overlay(np.array([0]), np.array([1]), Terminals.of([1], [2]))
+    assert fork.engine.network.capacity[0] == 5
+    assert fork.engine.solve(fork.overlay(np.array([2]), np.array([2]))).value == 2

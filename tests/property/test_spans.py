@@ -17,7 +17,7 @@ from gpu_engine.networks.free import SINK, SOURCE, free_vertices
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.parametric import spans
-from gpu_engine.parametric.curve import Curve, Line, curve
+from gpu_engine.parametric.curve import Curve, Line, Point, curve
 from gpu_engine.parametric.links import Links
 from gpu_engine.parametric.probes import Answer, Prober, Scaled
 from gpu_engine.parametric.spans import SpanProber
@@ -227,3 +227,34 @@ def test_a_cut_of_elsewhere_is_refused() -> None:
     prober = SpanProber(Wrong.of(engine, state, terminals, Scaled(supply=True), proven))
     with pytest.raises(EngineError, match="another line"):
         curve(prober, Fraction(0), Fraction(9), 10)
+
+
+def test_networks_that_wait_have_at_most_four_times_the_arcs_of_all() -> None:
+    """A dense core that no factor divides, and hundreds of vertices beside it that fall to the source side one by one:
+    of the vertices fewer are left in each span, of the arcs nearly all."""
+    n_leaves, n_core = 900, 120
+    leaf, core = np.arange(n_leaves) + 2, np.arange(n_core) + 2 + n_leaves
+    one, other = (ends[np.triu_indices(n_core, 1)] for ends in np.meshgrid(core, core, indexing="ij"))
+    source, sink = np.zeros(n_leaves + n_core, np.int64), np.ones(n_leaves + n_core, np.int64)
+    inner = np.concatenate([leaf, core])
+    tail, head = np.concatenate([source, inner, one]), np.concatenate([inner, sink, other])
+    leaves = np.concatenate([10 * np.arange(1, n_leaves + 1), 1 + np.arange(n_core) % 9])
+    capacity = np.concatenate([np.ones_like(inner), leaves, np.ones_like(one)])
+    undirected = np.arange(len(tail)) >= 2 * len(inner)
+    n = 2 + len(inner)
+    network = Network(EdgeList(n, tail.astype(np.int32), head.astype(np.int32), capacity, undirected))
+    engine, ends = CpuEngine(network), Terminals.of([0], [1])
+    state = engine.open(ends)
+    engine.solve(state)
+    prober = SpanProber(Prober.of(engine, state, ends, Scaled(np.arange(len(inner))), proven))
+    most = 0
+
+    def probe(factor: Fraction) -> Point:
+        nonlocal most
+        point = prober(factor)
+        waiting = {id(span.links): len(span.links.head) for span in prober._waiting}
+        most = max(most, sum(waiting.values()))
+        return point
+
+    curve(probe, Fraction(0), Fraction(10 * n_leaves + 10), 6)
+    assert most <= 4 * network.n_arcs

@@ -83,7 +83,10 @@ def test_what_is_not_kept_is_refused(worker: Worker, caller: Caller) -> None:
     for version in (7, 0, -1, 1 << 59):
         never = attempt(caller, version).problem
         assert never is not None
-        assert (never.code, never.detail) == ("version_unavailable", f"there was no version {version}: it is at 6")
+        assert (never.code, never.detail) == (
+            "version_unavailable",
+            f"the graph has no version {version}: its versions are 1 to 6",
+        )
     caller.ask(Kind.SNAPSHOT, "g", EmptyArgs())
     change(caller, "set", 0, "1")
     caller.ask(Kind.SNAPSHOT, "g", EmptyArgs())  # the log before the older one is gone

@@ -131,3 +131,17 @@ def test_sparse_networks_begin_with_a_guess() -> None:
     dense.start_with(100_000, 1_600_000)
     assert tried(sparse, 500) == 2
     assert tried(sparse, 499) == tried(dense, 500) == 2 * RETRY_LATE
+
+
+def test_a_restored_state_learns_nothing_before_its_first_cold_solve() -> None:
+    """There is no time to hold its repairs against; afterwards it learns as any other."""
+    given = Patience(least=10)
+    for _ in range(5):
+        given.learn(20, 3.0)
+        given.learn(20, float("inf"))
+    assert tried(given, 20) == 2 * RETRY_LATE
+    given.cold_ms = COLD_MS
+    assert tried(given, 20) == 2 * RETRY_LATE
+    for _ in range(10):
+        given.learn(20, float("inf"))
+    assert tried(given, 20) < 2 * RETRY_LATE

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+import redis
 
 from gpu_engine.control import Control
 from gpu_engine.cpu.engine import CpuEngine
@@ -17,6 +18,8 @@ from gpu_engine.networks.terminals import Terminals
 from service.protocol import EmptyArgs, Kind, MaxFlowArgs
 from service.store.keys import Keys
 from service.store.states import MAX_BYTES, UNPACKED_BYTES, Noted, pack_states, unpack_states
+from service.worker.copies import Copies
+from service.worker.graph import Graph
 from service.worker.process import Worker
 from service.worker.reopening import TRIES
 from tests.service_fixtures import Caller, StartWorker
@@ -108,6 +111,25 @@ def test_a_graph_that_is_taken_over_displaces_nobody(
     assert [graph.name for graph in residents.all()] == ["own"]
     residents.resize(budget)
     assert ask(caller, PAIRS[0])["value"] == values[0]
+
+
+def test_a_lost_connection_keeps_none_of_them_away(
+    caller: Caller, start_worker: StartWorker, values: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What Redis did not take of the first one is noted later."""
+    note, lost = Copies.note, [True]
+
+    def noted(copies: Copies, graph: Graph) -> None:
+        if graph.states and lost:
+            lost.clear()
+            raise redis.ConnectionError("gone")
+        note(copies, graph)
+
+    monkeypatch.setattr(Copies, "note", noted)
+    worker = start_worker("w0")
+    eventually(lambda: worker.graphs.counters.get("flow_states_reopened") == 3)
+    assert not lost
+    assert states(worker) == terminals(PAIRS[1], PAIRS[2], PAIRS[0])
 
 
 class Slow(CpuEngine):

@@ -152,7 +152,7 @@ for undirected in (False, True, np.array([True, False, True, False, True])):
                 made = forest(seat.solver, every, 1)
                 around = edges_around(seat.solver.whole, made).around
                 flows = made.pairs[made.made[:1]]
-                contraction_failures(*seat.solver.whole, Slots(made.slot, made.up[:1], flows), around)
+                contraction_failures(*seat.solver.whole[1:], Slots(made.slot, made.up[:1], flows), around)
             least = np.array([1 << 40])
             rows = np.array([4]) if undirected is False else np.empty(0, np.int64)
             plain = Network(edges)

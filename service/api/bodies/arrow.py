@@ -97,7 +97,7 @@ def patch_from_arrow(model: type[B], limits: PatchLimits, body: memoryview) -> B
             raise fault.refusal(name) from None
     if UNLIMITED in table.column_names:
         if "set" not in members:
-            raise ServiceError("invalid_body", "unlimited stands beside set alone")
+            raise ServiceError("invalid_body", "the column unlimited may stand only beside the column set")
         flags = _flags(column(table, UNLIMITED))
         members["set"] = ["inf" if flag else text for text, flag in zip(members["set"], flags, strict=True)]
     return model.from_columns(members)
@@ -132,7 +132,10 @@ def _words(name: str, values: pa.DictionaryArray) -> list[str]:
     """Each row's word, which is one object however often it is used."""
     lengths = pc.cast(pc.binary_length(values.dictionary), pa.int64()).take(values.indices)
     if (pc.sum(lengths).as_py() or 0) > MAX_WORDS_BYTES:
-        raise ServiceError("too_large", f"the words of {name} are over {MAX_WORDS_BYTES} bytes, written out")
+        raise ServiceError(
+            "too_large",
+            f"the dictionary of the column {name} takes more than {MAX_WORDS_BYTES} bytes once each row has its text",
+        )
     words = values.dictionary.to_pylist()
     return [words[index] for index in values.indices.to_pylist()]
 

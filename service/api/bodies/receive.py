@@ -155,7 +155,7 @@ async def _chunks(request: Request) -> AsyncIterator[bytes]:
             async with asyncio.timeout(late_at - time.monotonic()):
                 chunk = await anext(stream, None)
         except TimeoutError:
-            detail = f"a body comes at {MIN_BYTES_PER_S} bytes a second at least"
+            detail = f"the body came more slowly than {MIN_BYTES_PER_S} bytes a second"
             raise ServiceError("invalid_request", detail, unread=True) from None
         if chunk is None:
             return

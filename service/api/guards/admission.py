@@ -57,7 +57,7 @@ CROWDED_COMMANDS: Final = 100
 """The try comes no sooner than this many commands take."""
 
 TRIES: Final = 2
-"""After a cut the line may be shorter by this factor, except after every cut whose number is a multiple of it."""
+"""After the line was cut, `queue_target_s` is divided by this number, unless the count of cuts is a multiple of it."""
 
 LANES_KEPT: Final = 10_000
 

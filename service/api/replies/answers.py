@@ -146,7 +146,11 @@ async def ask_in_place(request: Request, backend: Backend, kind: Kind, graph: st
 def refuse_at_end(backend: Backend) -> None:
     """Raises worker_unavailable if the wait was cut short as this process ends, and not over."""
     if backend.ending.is_near:
-        raise ServiceError("worker_unavailable", "this process ends; ask again", retry_after_s=RETRY_AFTER_S)
+        raise ServiceError(
+            "worker_unavailable",
+            "this API process is shutting down: send the request again",
+            retry_after_s=RETRY_AFTER_S,
+        )
 
 
 def refuse_no_wait(request: Request, backend: Backend, what: str) -> None:

@@ -33,6 +33,8 @@ from service.webhooks.targets import Forbidden, addresses_of, checked_url, hosts
 
 router = APIRouter(prefix="/v1/webhooks", tags=["feed"], responses=PROBLEMS)
 
+CHANGED: Final = "other requests changed this webhook at the same time: send the request again"
+
 RESOLVE_S: Final = 2.0
 """Time to resolve the host when a webhook is made. It is resolved again at each try, whatever comes of that."""
 
@@ -90,7 +92,7 @@ async def put_webhook(webhook: HookId, request: Request, backend: Context, calle
     if not await backend.hooks.put(hook, before, most, cursors, asked):
         if before is None and await backend.hooks.count() >= most:
             raise ServiceError("too_large", f"there are {most} webhooks, the most there may be (max_webhooks)")
-        raise ServiceError("worker_unavailable", "others changed the webhook just now", retry_after_s=1)
+        raise ServiceError("worker_unavailable", CHANGED, retry_after_s=1)
     await _until_written(backend, webhook, hook)
     return await _put_answer(backend, hook, made=before is None)
 
@@ -162,7 +164,7 @@ async def rotate_webhook(hook: Known, request: Request, backend: Context, caller
     rotated = hook.rotated(time.time())
     asked = asked and asked.model_copy(update={"created_at": hook.created_at})
     if not await backend.hooks.put(rotated, hook, backend.settings.max_webhooks, {}, asked):
-        raise ServiceError("worker_unavailable", "others changed the webhook just now", retry_after_s=1)
+        raise ServiceError("worker_unavailable", CHANGED, retry_after_s=1)
     await _until_written(backend, hook.id, rotated)
     return json_response(SecretInfo(secret=rotated.secret))
 

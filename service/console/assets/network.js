@@ -1,10 +1,10 @@
 // The columns of one graph: rows of edges, names, coordinates, and what a flow says of each edge.
 
-import { Problem, get, graphPath, request, text } from "./api.js";
+import { Problem, graphPath, request, text } from "./api.js";
 import { readNpz } from "./npz.js";
 
 const PAGE = 100000;
-export const MOST_EDGES = 2000000; // about 100 MB in the browser
+const MOST_EDGES = 2000000; // about 100 MB in the browser
 const TRIES = 4;
 
 export async function npz(path, options = {}) {
@@ -193,5 +193,3 @@ function joined(parts) {
   }
   return all;
 }
-
-export const graphInfo = (name) => get(graphPath(name));

@@ -203,7 +203,9 @@ class Mover:
                     size += sum(map(len, fields.values()))
             if size > MOVED_AT_ONCE_BYTES:
                 raise ServiceError(
-                    "rate_limited", "too much waits for the graph to move it", retry_after_s=RETRY_AFTER_S
+                    "rate_limited",
+                    f"the graph cannot move now: more than {MOVED_AT_ONCE_BYTES} bytes of commands wait for it",
+                    retry_after_s=RETRY_AFTER_S,
                 )
             start = f"({entries[-1][0].decode()}"
         return found

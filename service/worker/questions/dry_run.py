@@ -31,8 +31,8 @@ Args = TypeVar("Args", PatchArgs, EdgesArgs)
 
 
 class DryRun(Generic[Args]):
-    """Answers the commands DRY_RUN, DRY_RUN_COSTS, DRY_RUN_VERTICES and DRY_RUN_EDGES, as the PATCH would be but for
-    its version. ``args`` is the kind of their arguments."""
+    """Answers the commands DRY_RUN, DRY_RUN_COSTS, DRY_RUN_VERTICES, DRY_RUN_LOWER and DRY_RUN_EDGES, as the PATCH
+    would be but for its version. ``args`` is the kind of their arguments."""
 
     def __init__(
         self,

@@ -32,7 +32,8 @@ class Rest:
     close: Callable[[], None] = lambda: None
     """Called once, after all work."""
     expected_s: float = inf
-    """How long it is at work, roughly; what only waits for others takes no thread from those that are."""
+    """The expected time of the work, in seconds. Work of at most `lanes.SHORT_S` does not wait behind other work of its
+    graph."""
 
 
 @dataclass(eq=False, slots=True)

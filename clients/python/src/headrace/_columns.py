@@ -4,7 +4,7 @@ They are told by their methods, so that pandas, Polars and whatever else looks a
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,6 @@ from headrace._errors import InvalidInput
 from headrace._places import places, places_of_nodes
 from headrace._results import EdgeId, Vertex
 from headrace._tables import of_table
-
-Column: TypeAlias = Sequence[Any] | NDArray[Any] | Series
 
 OWN = ("tail", "head", "n_vertices", "undirected", "vertex_labels")
 """What a graph of another library says of itself."""

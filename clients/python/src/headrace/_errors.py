@@ -165,7 +165,7 @@ class UnknownGraph(ApiError):
 
 
 class UnknownJob(ApiError):
-    """No job has this id, or it is older than an hour."""
+    """No job has this id, or it is no longer kept: by default jobs are kept for an hour after their end."""
 
     code = "unknown_job"
 
@@ -237,7 +237,8 @@ class NotUndirected(ApiError):
 
 
 class Unbounded(ApiError):
-    """A path of unlimited edges leads from a source to a sink; `vertices` holds its vertices in order."""
+    """The flow, or its cost, has no bound: a path of unlimited edges leads from a source to a sink, a cycle of
+    unlimited edges costs less than nothing (`vertices` has either in order), or every cut holds an unlimited edge."""
 
     code = "unbounded"
 
@@ -249,13 +250,15 @@ class CapacityOverflow(ApiError):
 
 
 class AlreadyExists(ApiError):
-    """There is a graph of the name that a copy was to have."""
+    """A name is taken: that of the graph a copy is to have, or the id of an edge or the name of a vertex to insert.
+    Those of deleted edges and vertices stay taken."""
 
     code = "already_exists"
 
 
 class VersionConflict(ApiError):
-    """`if_version` is not the graph's version: somebody else updated it."""
+    """The graph is not at the version `if_version`, as somebody has changed it; or `must_be_new` was given and the
+    graph exists."""
 
     code = "version_conflict"
 
@@ -273,7 +276,7 @@ class NoCosts(ApiError):
 
 
 class HasVertexCapacities(ApiError):
-    """Vertices of the graph have capacities, which what was asked for does not know."""
+    """Vertices of the graph have capacities, which the question cannot handle."""
 
     code = "has_vertex_capacities"
 
@@ -292,13 +295,14 @@ class Infeasible(ApiError):
 
 
 class VersionUnavailable(ApiError):
-    """`min_version` is newer than the graph."""
+    """The version is not there: `min_version` is newer than the graph, or the earlier version that was asked for is not
+    kept any more."""
 
     code = "version_unavailable"
 
 
 class IdempotencyConflict(ApiError):
-    """The Idempotency-Key was used before, with another body."""
+    """The Idempotency-Key was used for another request, or its answer is no longer kept."""
 
     code = "idempotency_conflict"
 
@@ -310,13 +314,14 @@ class Cancelled(ApiError):
 
 
 class TimedOut(ApiError):
-    """`time_limit_s` passed in the solver; the graph is unharmed."""
+    """`time_limit_s` passed, or a page or a file was not ready in time. The graph is unharmed."""
 
     code = "timeout"
 
 
 class OutOfMemory(ApiError):
-    """The graph does not fit into the memory of any worker."""
+    """There is not enough memory for the graph, a solve or an answer: of a worker's host or device, or of Redis. The
+    message says which."""
 
     code = "out_of_memory"
 

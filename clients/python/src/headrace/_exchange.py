@@ -67,9 +67,9 @@ class Retry:
     service says in Retry-After is heeded, with up to half as much more at random so that callers do not come back
     together, until the `timeout_s` of the call, or without one for `patience_s` in all. Where it does not say when, as
     one that is being restarted, it is tried for `restart_s` from when it last said so or answered, or `attempts` times
-    if that is given; the n-th pause is ``base_s * 2**n``, `longest_s` at most, half of it at random. Before a service
-    has answered a client at all it is tried for `first_s` at most, as the URL may be wrong: `wait_ready` waits for a
-    service that starts.
+    if that is given; the pause after n failures is ``base_s * 2**(n - 1)``, `longest_s` at most, half of it at random.
+    Before a service has answered a client at all it is tried for `first_s` at most, as the URL may be wrong:
+    `wait_ready` waits for a service that starts.
     """
 
     attempts: int | None = None

@@ -41,8 +41,8 @@ def verify_webhook(
         raise InvalidSignature("webhook-timestamp is no number of seconds")
     if abs(int(stamp) - (time.time() if now is None else now)) > tolerance_s:
         raise InvalidSignature("the delivery is too old, or the clocks are too far apart")
-    raw = body.encode() if isinstance(body, str) else bytes(body)
-    signed = f"{event_id}.{stamp}.".encode() + raw
+    raw = _bytes(body) if isinstance(body, str) else bytes(body)
+    signed = _bytes(f"{event_id}.{stamp}.") + raw
     secrets = [secret] if isinstance(secret, str) else list(secret)
     wanted = [hmac.digest(_key(one), signed, hashlib.sha256) for one in secrets]
     given = [_decoded(one[3:]) for one in signatures.split(" ") if one.startswith("v1,")]
@@ -50,6 +50,13 @@ def verify_webhook(
         raise InvalidSignature("no signature is by this secret")
     said: Any = loads(raw.decode())
     return Event(event_id, said["type"], said["data"])
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair stands for a byte of a header that is no text
+        raise InvalidSignature("the delivery holds what is no text") from None
 
 
 def _key(secret: str) -> bytes:
