@@ -79,7 +79,7 @@ TITLES: Final[Mapping[str, str]] = {
     "has_lower_bounds": "Edges have lower bounds, which this does not keep",
     "infeasible": "More flow is asked for than the graph can carry",
     "already_exists": "There is one of this name",
-    "worker_drained": "The worker is drained and takes no graphs",
+    "worker_drained": "A drained worker takes no graphs",
     "version_conflict": "The graph is at another version",
     "version_unavailable": "This version of the graph cannot be had",
     "idempotency_conflict": "The Idempotency-Key was used for another request",
@@ -104,10 +104,10 @@ OTHER_REQUEST: Final = (
 """Detail of an idempotency_conflict."""
 
 DATA_GONE: Final = (
-    "the files of Redis were removed or replaced while the service runs: what is acknowledged is lost when it ends. "
-    "Export the graphs while it answers, then start it again"
+    "the files of Redis were removed or replaced while the service runs: all that it has is lost when it ends, so "
+    "changes are refused. Export the graphs while it answers, then start it again"
 )
-"""Detail of /readyz then, and a hint in the log."""
+"""Detail of /readyz and of refused changes then, and a hint in the log."""
 
 
 class ServiceError(Exception):

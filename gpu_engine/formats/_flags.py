@@ -9,7 +9,10 @@ from gpu_engine.types import BoolArray
 
 
 def flags(column: pa.Array, name: str) -> BoolArray:
-    """bool[m]. Raises `InvalidNetwork` for any other type than boolean."""
+    """bool[m]. Raises `InvalidNetwork` for any other type than boolean, unless there is nothing in the column: an empty
+    list has no type of its own."""
+    if not len(column):
+        return np.zeros(0, np.bool_)
     if not pa.types.is_boolean(column.type):
         raise InvalidNetwork(f"{name} must be boolean, not {column.type}", field=pointer(name))
     found: BoolArray = column.to_numpy(zero_copy_only=False)

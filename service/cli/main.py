@@ -287,6 +287,8 @@ def warm_up() -> None:
 
 def _readiness(worker: Mapping[str, Any]) -> object:
     """Yes or no, or what a worker that starts is busy with."""
+    if not worker.get("alive", True):
+        return "away"
     compiling = worker.get("compiling")
     if compiling:
         return f"compiling, {compiling['done']} of {compiling['of']}"

@@ -18,7 +18,10 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Final
 
+from service.errors import DATA_GONE
 from service.host import torn_log
+from service.host.data_dir import is_not_kept
+from service.host.redis_program import without_manifest
 from service.host.redis_server import data_of
 from service.settings import Settings
 from service.store import keys_seen
@@ -43,9 +46,10 @@ def back_up_service(settings: Settings, target: Path) -> int:
     """Copy what the data directory of a `headrace serve` keeps, as `back_up` does, so that another one starts on it."""
     if settings.redis_url is not None:
         raise NoBackup("the data are in a Redis of your own: back up its files, as docs/running.md says")
-    return back_up(
-        data_of(settings), target, within=data_of(settings).name, beside=[settings.data_dir / keys_seen.FILE]
-    )
+    if is_not_kept(settings.data_dir):
+        raise NoBackup(f"what lies in {settings.data_dir} is not what the service has that runs on it: {DATA_GONE}")
+    data = data_of(settings)
+    return back_up(data, target, within=data.name, beside=[settings.data_dir / keys_seen.FILE])
 
 
 def back_up(source: Path, target: Path, within: str = "", beside: Iterable[Path] = ()) -> int:
@@ -109,6 +113,8 @@ def _opened(source: Path, stack: ExitStack) -> tuple[dict[str, IO[bytes]], tuple
         tried.close()
         if not (source / SINGLE).exists() and not (source / FOLDER).exists():
             raise NoBackup(f"there is nothing to copy in {source}: no server has kept an append-only file there")
+        if manifest is None and (lost := without_manifest(source)):
+            raise NoBackup(lost)
         time.sleep(PAUSE_S)
     raise NoBackup(f"the server begins other files in {source} again and again; try again when less is written")
 

@@ -7,10 +7,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from service.host.refusal import CannotServe
 
-ORPHANS_S = 10.0
+ORPHANS_S = 30.0
 """How long children of a supervisor that was killed may take to end; they keep the lock until then."""
 
 
@@ -85,18 +86,31 @@ def _acquire(descriptor: int, path: Path) -> None:
         with suppress(BlockingIOError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
-        holder = _holder(path)
-        if holder is None or _is_alive(holder) or time.monotonic() > deadline:
-            by = "another process" if holder is None else f"process {holder}"
+        holder = _facts(path).get("pid")
+        if not isinstance(holder, int) or _is_alive(holder):
+            by = f"process {holder}" if isinstance(holder, int) else "another process"
             raise DataDirInUse(f"{path.parent} is served by {by}; stop it, or choose another --data-dir")
+        if time.monotonic() > deadline:
+            raise DataDirInUse(
+                f"{path.parent} is in use by processes that process {holder} has left behind, for {ORPHANS_S:g} s now; "
+                "stop them (the headrace processes of `ps`), or choose another --data-dir"
+            )
         time.sleep(0.05)
 
 
-def _holder(path: Path) -> int | None:
+def is_not_kept(data_dir: Path) -> bool:
+    """Whether a `headrace serve` of this directory runs, and its files were removed or replaced under it."""
+    facts = _facts(data_dir / "serve.lock")
+    return bool(facts.get("data_gone")) and isinstance(facts.get("pid"), int) and _is_alive(facts["pid"])
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    """What a `Lock` has left in its file; nothing while it is being written."""
     try:
-        return int(json.loads(path.read_text())["pid"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+        facts = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
 
 
 def _is_alive(pid: int) -> bool:

@@ -48,6 +48,10 @@ class Program:
         return f"{self.name} {'.'.join(map(str, self.version))}"
 
 
+EMPTY_BYTES: Final = 1024
+"""The dump of no data is smaller. A server that was killed in its very first start leaves it without a manifest."""
+
+
 def identify(path: str) -> Program:
     """What the program says of itself, as in ``Valkey server v=9.1.2 sha=...``. Cost: a process, a few milliseconds."""
     try:
@@ -77,6 +81,16 @@ def unreadable(program: Program, data: Path) -> str | None:
         if format_ and writer != program.writes_as and not _starts_on(program, format_[0]):
             return f"{program} cannot read {files}, which {writer or 'another server'} wrote"
     return None
+
+
+def without_manifest(data: Path) -> str | None:
+    """Why no server may start on the append-only files in `data` as they are: one that finds no manifest begins with
+    nothing, and may go on in a file that is there. None if there is a manifest, or no file either."""
+    files = data / "appendonlydir"
+    left = sorted(path.name for path in files.glob("*.aof.*.*") if path.stat().st_size > EMPTY_BYTES)
+    if not left or any(files.glob("*.manifest")):
+        return None
+    return f"{files} has {left[0]} and no manifest, so a server would begin with nothing: put the whole folder back"
 
 
 def _writer(head: bytes) -> str | None:

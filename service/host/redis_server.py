@@ -22,7 +22,7 @@ from redis.retry import Retry
 
 from service.host import redis_acl
 from service.host import torn_log as aof
-from service.host.redis_program import Program, identify, unreadable
+from service.host.redis_program import Program, identify, unreadable, without_manifest
 from service.settings import Settings
 
 OLDEST: Final = (6, 2)
@@ -94,7 +94,12 @@ def start(settings: Settings, *arguments: str, **options: Any) -> "subprocess.Po
     go to Popen.
     """
     data = data_of(settings)
-    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except FileExistsError:
+        raise NoRedisServer(f"{data} is no folder, as it has to be: move it away, or {OTHER_FOLDER}") from None
+    if lost := without_manifest(data):
+        raise NoRedisServer(f"{lost}, or {OTHER_FOLDER}")
     program = find_server(data)
     for event, removed in aof.mend_all(data).items():
         log.warning(event, bytes=removed)

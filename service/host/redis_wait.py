@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import Final
 
 import redis
+import structlog
 from redis.exceptions import AuthenticationError, NoPermissionError
 
 from service.host.refusal import CannotServe
@@ -26,6 +27,12 @@ UNFIT: Final = {
     "sentinel": "is a sentinel, which keeps no data: name the server that it watches",
 }
 """Why a server in one of these modes cannot serve."""
+
+
+FORGETS: Final = "it has no append-only file, and loses what was acknowledged when it ends: CONFIG SET appendonly yes"
+"""A hint in the log."""
+
+log = structlog.get_logger(__name__)
 
 
 def await_redis(settings: Settings, stop: threading.Event) -> None:
@@ -48,6 +55,8 @@ def await_redis(settings: Settings, stop: threading.Event) -> None:
                 client.unlink(Keys(settings.redis_prefix).nothing)
                 if mode is not None:
                     warn_of_eviction(client.info("memory"))
+                    if not client.info("persistence").get("aof_enabled", 1):
+                        log.warning("redis_not_durable", hint=FORGETS)
                 return
             except NoPermissionError as error:
                 keys = f"{settings.redis_prefix}* (HEADRACE_REDIS_PREFIX)"

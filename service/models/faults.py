@@ -21,7 +21,7 @@ TEXTS: Final = {
     "dict_type": "should be an object, as in {}",
     "int_type": "should be a whole number, not in quotes and without a fraction",
     "int_from_float": "should be a whole number",
-    "float_type": "should be a number, not in quotes",
+    "float_type": "should be a finite number, not in quotes",
     "bool_type": "should be true or false",
     "bool_parsing": "should be true or false",
     "string_type": "should be text",

@@ -115,6 +115,11 @@ class MaxFlowBody(TerminalsBody):
         if encoding == "geojson" and hidden:
             detail = f"GeoJSON shows the flow and the cut: `{hidden[0]}` is answered in other forms"
             raise ServiceError("not_acceptable", detail, header="Accept")
+        if encoding == "geojson" and self.fields is not None and not {"cut", "flow"} <= set(self.fields):
+            detail = "GeoJSON shows the flow and the cut in any case: leave `fields` out, or name both"
+            raise ServiceError("invalid_body", detail, field="/fields")
+        if encoding == "geojson" and not self.cut.sides:
+            raise ServiceError("invalid_body", "GeoJSON shows no sides of the cut to leave out", field="/cut/sides")
         fields = default_fields if self.fields is None else frozenset(self.fields)
         refuse_unshown(self, ("flow", "cut") if encoding == "geojson" else fields)
         return MaxFlowArgs.model_construct(

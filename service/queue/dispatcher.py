@@ -32,6 +32,7 @@ from service.store.jobs.listing import JobList, JobPage, Mark, Sees
 from service.store.jobs.reading import Jobs
 from service.store.jobs.record import JobInfo
 from service.store.keys import Keys
+from service.store.lost_data import data_is_gone
 
 JOBS_KEPT: Final = 20_000
 TRIM_EVERY: Final = 64
@@ -57,7 +58,7 @@ class Dispatcher:
         self.replies = Replies(self.client, self._listeners, self.keys, self.id, self._jobs)
         self.rows = Rows(self._jobs, self._events, self.blobs, self.wait)
         placement = Placement(self.client, self.keys, self.watch, settings.queue_limit)
-        self._submission = Submission(self.client, self.keys, placement)
+        self._submission = Submission(self.client, self.keys, placement, partial(data_is_gone, settings))
         self.drains = Drains(self.client, self.keys, self.watch)
         self._written = AsyncWritten(self.client, self.keys)
         self.versions = Versions(settings, self.keys)

@@ -23,15 +23,16 @@ class Drains:
     async def set(self, worker: str, drained: bool) -> Drained:
         """Drain a worker, or take that back, and say how many graphs it still serves.
 
-        Its next heartbeat begins it. Raises unknown_worker, or worker_unavailable while nobody else could have a graph.
+        Its next heartbeat begins it. Raises unknown_worker; worker_drained where nobody else could have a graph, and
+        worker_unavailable while somebody is about to.
         """
         keys, workers = self._keys, {info.name: info for info in await self._watch.workers()}
         if worker not in workers:
             raise ServiceError("unknown_worker", f"there is no worker {worker!r}")
-        others = [info for info in workers.values() if info.alive and info.ready and not info.draining]
-        if drained and not workers[worker].draining and {info.name for info in others} <= {worker}:
+        others = [info for info in workers.values() if info.name != worker and info.alive and not info.draining]
+        if drained and not workers[worker].draining and not any(info.ready for info in others):
             detail = f"no worker but {worker} may have graphs now: they could go nowhere, nor could new ones"
-            raise ServiceError("worker_unavailable", detail)
+            raise ServiceError("worker_unavailable" if others else "worker_drained", detail)
         try:
             owners = await self._redis.hvals(keys.owners)
             if drained:

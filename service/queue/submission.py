@@ -7,12 +7,13 @@ the graph on, and the commands of one graph keep their order while it moves.
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 import redis
 import redis.asyncio
 
-from service.errors import OTHER_REQUEST, ServiceError
+from service.errors import DATA_GONE, OTHER_REQUEST, ServiceError
 from service.protocol import Command, Kind
 from service.queue.beside import beside
 from service.queue.grouped import Group
@@ -35,7 +36,7 @@ NEEDS: Final = {
     Kind.DELETE: Need.RELEASE,
     Kind.UNWATCH: Need.RELEASE,
 }
-"""The need of room of each kind of command. All other kinds have `Need.ANSWER`."""
+"""The need of room of each kind of command that changes something. All other kinds have `Need.ANSWER`."""
 
 FIRST_PAUSE_S: Final = 0.02
 LONGEST_PAUSE_S: Final = 0.5
@@ -44,8 +45,16 @@ LONGEST_PAUSE_S: Final = 0.5
 class Submission:
     """Puts commands into the streams of workers. Raises ServiceError and RedisError."""
 
-    def __init__(self, client: redis.asyncio.Redis, keys: Keys, placement: Placement) -> None:
+    def __init__(
+        self,
+        client: redis.asyncio.Redis,
+        keys: Keys,
+        placement: Placement,
+        is_lost: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """``is_lost`` says whether what is acknowledged now would be lost when the service ends."""
         self._redis: Any = client
+        self._is_lost = is_lost
         self._room = AsyncRoom(client)
         self._keys = keys
         self._placement = placement
@@ -57,6 +66,8 @@ class Submission:
         Raises rate_limited, worker_unavailable, unknown_graph, idempotency_conflict or out_of_memory. Cost: two round
         trips, which short commands share.
         """
+        if command.kind in NEEDS and self._is_lost():
+            raise ServiceError("worker_unavailable", DATA_GONE)
         text = await beside(command.carried, command.to_json)
         pause_s, deadline, tried = FIRST_PAUSE_S, time.monotonic() + PATIENCE_S, False
         if self._group.takes(command, text):

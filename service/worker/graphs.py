@@ -70,6 +70,9 @@ from service.worker.solving import Solver
 from service.worker.structure import structure_change
 from service.worker.watching import Watcher
 
+LOST: Final = "Redis does not know the graph any more, and nobody has deleted it: bring Redis back with its data"
+"""A hint in the log."""
+
 NOTES_TOLD: Final = 100
 """A heartbeat tells of so many graphs that were not restored as they were."""
 
@@ -101,6 +104,8 @@ class Graphs:
         budget = Footprint(settings.memory_budget_bytes, settings.device_budget_bytes)
         self.residents = Residents(budget, self._spilled)
         self._counters = Counters()
+        self._missed: set[str] = set()
+        """Graphs in memory that nobody was found to have at the last heartbeat."""
         self._displaced: deque[str] = deque(maxlen=MOST_DISPLACED)
         self._ownership = Ownership(client, keys)
         self._copies = Copies(client, keys, worker, settings, open_engine, self.residents, self._counters)
@@ -273,8 +278,20 @@ class Graphs:
                 self._copies.note_if_changed(graph)
                 self._watcher.look_after(graph)
             elif graph.ahead is None or not graph.ahead.is_awaited:
-                self.residents.drop(graph.name)
+                self._let_go(graph)
+        self._missed &= {graph.name for graph in resident}
         self._copies.forget_notes(but=owned)
+
+    def _let_go(self, graph: Graph) -> None:
+        """Forget a graph that another worker serves. One that nobody has is forgotten a heartbeat later, as it may be
+        deleted just now; if it is still here then, Redis has lost it."""
+        if self._copies.registry.find(graph.name, graph.graph_id).owner is None:
+            if graph.name not in self._missed:
+                self._missed.add(graph.name)
+                return
+            self._counters.count("graphs_lost")
+            log.error("graph_lost", graph=graph.name, version=graph.version, hint=LOST)
+        self.residents.drop(graph.name)
 
     def _spilled(self, graph: Graph) -> None:
         """Write a snapshot of a graph that has given way, so that it comes back fast enough when it is used."""

@@ -342,6 +342,20 @@ def test_a_map(http: httpx.Client) -> None:
     assert len(every["features"]) == len(CITY["tail"])
 
 
+def test_a_map_is_not_asked_for_less(http: httpx.Client) -> None:
+    """It shows the flow and the cut, and no sides, whatever is said."""
+    for question in ("max-flow", "min-cut"):
+        for body, field in (
+            ({"fields": ["value"]}, "/fields"),
+            ({"fields": ["cut"]}, "/fields"),
+            ({"cut": {"sides": False}}, "/cut/sides"),
+        ):
+            problem = http.post(f"{G}/{question}", json=body, headers=MAP).json()
+            assert (problem["status"], problem["code"], problem["field"]) == (422, "invalid_body", field)
+        both = http.post(f"{G}/{question}", json={"fields": ["cut", "flow"]}, headers=MAP).json()
+        assert both["features"] == http.post(f"{G}/{question}", json={}, headers=MAP).json()["features"]
+
+
 def test_a_map_with_odd_names_and_unlimited_edges(http: httpx.Client) -> None:
     odd = ['a"b', "c\\d\n", "ü,", "plain"]
     body = {

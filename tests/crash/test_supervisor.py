@@ -21,6 +21,8 @@ import httpx
 import pytest
 from headrace import Client
 
+from service.host.backup import NoBackup, back_up_service
+from service.settings import Settings
 from tests.serving import PATIENCE_S, Service, eventually, serve_command, serving
 from tests.shared_services import Services
 
@@ -113,6 +115,18 @@ def test_files_that_are_removed_under_it_are_told_of(tmp_path: Path) -> None:
         assert "Export the graphs" in told["hint"]
         eventually(lambda: service.http.get("/readyz").status_code == 503)
         assert "Export the graphs" in service.http.get("/health").json()["detail"]
+        for change in (
+            service.http.patch("/v1/graphs/city/capacities", json={"edges": [0], "set": [1]}),
+            service.http.put("/v1/graphs/other", json={"n_vertices": 2, "tail": [0], "head": [1], "capacity": [1]}),
+            service.http.delete("/v1/graphs/city"),
+        ):
+            assert (change.status_code, change.json()["code"]) == (503, "worker_unavailable")
+            assert "changes are refused" in change.json()["detail"]
+        assert value(service) == (2, 3.5)
+        data_dir.mkdir()
+        (data_dir / "serve.lock").write_text(json.dumps({"pid": service.process.pid, "data_gone": True}))
+        with pytest.raises(NoBackup, match="is not what the service has that runs on it"):
+            back_up_service(Settings(data_dir=data_dir), tmp_path / "copy")
         redis = service.http.get("/status").json()["redis"]
         assert (redis["data_gone"], redis["appendonly"]) == (True, False)
         assert "Not durable: the files" in service.http.get("/status", headers={"Accept": "text/html"}).text

@@ -133,6 +133,18 @@ def test_what_is_there_is_not_touched(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
 
 
+def test_files_without_their_manifest_are_not_copied(tmp_path: Path) -> None:
+    source, copy = tmp_path / "source", tmp_path / "copy"
+    with redis_server.running(of(source)):
+        pass
+    for path in (source / "redis" / "appendonlydir").glob("*.manifest"):
+        path.unlink()
+    (source / "redis" / "appendonlydir" / "appendonly.aof.1.incr.aof").write_bytes(b"x" * 2000)
+    with pytest.raises(NoBackup, match="no manifest"):
+        back_up_service(of(source), copy)
+    assert not copy.exists()
+
+
 @pytest.mark.parametrize("command", [["service.host.backup"], ["service.cli", "backup", "--data-dir"]])
 def test_both_commands(tmp_path: Path, command: list[str]) -> None:
     """That of the store's container has the folder of the server itself."""

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from service.api.lost_data import data_is_gone
 from service.cli.main import app
 from service.host import data_dir
-from service.host.data_dir import DataDirInUse, Kept, locked
+from service.host.data_dir import DataDirInUse, Kept, is_not_kept, locked
 from service.host.refusal import CannotServe
 from service.host.supervisor import _metrics_folder
 from service.settings import Settings
+from service.store.lost_data import data_is_gone
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_children_of_a_killed_supervisor_are_waited_for(tmp_path: Path, monkeypa
     child = os.open(path, os.O_RDWR)
     fcntl.flock(child, fcntl.LOCK_EX)
     monkeypatch.setattr(data_dir, "ORPHANS_S", 0.2)
-    with pytest.raises(DataDirInUse, match=f"is served by process {ended.pid}; stop it"), locked(tmp_path):
+    with pytest.raises(DataDirInUse, match=f"that process {ended.pid} has left behind"), locked(tmp_path):
         pass
     monkeypatch.setattr(data_dir, "ORPHANS_S", 60.0)
     threading.Timer(0.2, os.close, [child]).start()
@@ -110,3 +110,15 @@ def test_whoever_has_the_lock_file_open_hears_that_the_data_is_gone(tmp_path: Pa
         assert not data_is_gone(inherited)
     assert not data_is_gone(inherited), "it is closed"
     assert not data_is_gone(Settings())
+
+
+def test_whether_what_lies_there_is_what_is_served(tmp_path: Path) -> None:
+    assert not is_not_kept(tmp_path)
+    with locked(tmp_path) as lock:
+        assert not is_not_kept(tmp_path)
+        lock.write(data_gone=True)
+        assert is_not_kept(tmp_path)
+        ended = subprocess.Popen(["true"])
+        ended.wait()
+        lock.write(data_gone=True, pid=ended.pid)
+        assert not is_not_kept(tmp_path)

@@ -292,3 +292,12 @@ def test_ids_are_called_alike_in_files_and_as_ever_in_snapshots() -> None:
         with pa.ipc.open_stream(written) as reader:
             assert [column for column in reader.schema.names if column.startswith("edge_id")] == [name]
     assert unpack(pack(edges)).edge_ids == read_arrow(write_arrow(edges)).edge_ids == ["a", "b", "c"]
+
+
+def test_an_empty_column_has_no_type_of_its_own() -> None:
+    """As a client makes one of an empty list, or of a table that a filter has left nothing of."""
+    nothing = {name: np.zeros(0, np.int64) for name in ("tail", "head", "capacity", "undirected", "closed")}
+    edges = read_arrow(stream(nothing, {"n_vertices": "3"}))
+    assert (edges.n_vertices, edges.n_edges, edges.closed is None or not len(edges.closed)) == (3, 0, True)
+    with pytest.raises(InvalidNetwork, match="undirected must be boolean"):
+        read_arrow(stream(BASE | {"undirected": [1, 0, 1]}))

@@ -172,7 +172,7 @@ def test_a_worker_is_drained_and_gets_nothing_back(
     assert not client.exists(keys.homes)  # they are at home where they are now
     caller.load("new", grid(rows=5, columns=5, seed=1))
     assert owners(client, keys)["new"] == "w1"
-    assert code_of(lambda: caller.run(drains.set("w1", True))) == "worker_unavailable"  # there is no third
+    assert code_of(lambda: caller.run(drains.set("w1", True))) == "worker_drained"  # there is no third
     assert not client.hexists(keys.draining, "w1")
     assert code_of(lambda: caller.reply(Kind.MOVE, "g", MoveArgs(to="w0"))) == "worker_drained"
     assert caller.run(drains.set("w0", False)).draining is False

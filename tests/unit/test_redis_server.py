@@ -182,3 +182,28 @@ def _of_another_user(data_dir: Path, whose: str, monkeypatch: pytest.MonkeyPatch
 
 def _owned(found: os.stat_result, uid: int) -> os.stat_result:
     return os.stat_result([*found[:4], uid, *found[5:]])
+
+
+def test_files_without_their_manifest_are_not_begun_anew(tmp_path: Path) -> None:
+    """Such a server would have nothing, and might go on in a file that is there. But the dump of no data, as a server
+    leaves that was killed as it started for the first time, stands in nobody's way."""
+    settings = Settings(data_dir=tmp_path)
+    with redis_server.running(settings), redis.Redis.from_url(settings.redis_location) as client:
+        client.set("graph", b"x" * 5000)
+    files = tmp_path / "redis" / "appendonlydir"
+    for manifest in files.glob("*.manifest"):
+        manifest.unlink()
+    before = {path.name: path.read_bytes() for path in files.iterdir()}
+    with pytest.raises(redis_server.NoRedisServer, match="and no manifest, so a server would begin with nothing"):
+        redis_server.start(settings)
+    assert {path.name: path.read_bytes() for path in files.iterdir()} == before
+    for path in files.glob("*.incr.aof"):
+        path.unlink()
+    with redis_server.running(settings), redis.Redis.from_url(settings.redis_location) as client:
+        assert not client.dbsize()
+
+
+def test_a_file_where_the_folder_belongs_is_told(tmp_path: Path) -> None:
+    (tmp_path / "redis").write_text("x")
+    with pytest.raises(redis_server.NoRedisServer, match="redis is no folder, as it has to be"):
+        redis_server.start(Settings(data_dir=tmp_path))

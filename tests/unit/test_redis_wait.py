@@ -139,3 +139,10 @@ def test_a_redis_that_may_evict_is_told_of_at_the_start(tmp_path: Path) -> None:
             await_redis(settings, threading.Event())
             await_redis(settings, threading.Event())
         assert [line["maxmemory_policy"] for line in logs if line["event"] == "redis_may_evict"] == told
+
+
+def test_a_redis_without_an_append_only_file_is_told_of_at_the_start(tmp_path: Path) -> None:
+    for appendonly, told in (("yes", 0), ("no", 1)):
+        with a_redis(tmp_path, "--appendonly", appendonly) as port, capture_logs() as logs:
+            await_redis(Settings(redis_url=f"redis://127.0.0.1:{port}/0"), threading.Event())
+        assert [line["event"] for line in logs].count("redis_not_durable") == told

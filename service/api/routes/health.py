@@ -15,7 +15,6 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from service.api.accept import wants_page
 from service.api.backend import Backend, Context
 from service.api.guards.access import CallerOf
-from service.api.lost_data import data_is_gone
 from service.api.metrics import scrape
 from service.api.openapi import PROBLEMS, told
 from service.api.replies.answers import json_response
@@ -24,6 +23,7 @@ from service.errors import DATA_GONE, ServiceError
 from service.queue.models import RedisInfo, WorkerInfo
 from service.store.connection import AWAY
 from service.store.hooks.record import Standing
+from service.store.lost_data import data_is_gone
 
 router = APIRouter(tags=["service"], responses=PROBLEMS)
 LIMITS: Final = (

@@ -7,7 +7,7 @@ from headrace._async_caller import AsyncCaller
 from headrace._async_job import AsyncJob
 from headrace._calls import Call
 from headrace._exchange import Deadline
-from headrace._mistakes import refuse_beside
+from headrace._mistakes import flag, refuse_beside
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class AsyncHandle:
         return AsyncJob(self._caller, await self._caller.submit(call), call.parse)
 
     async def _solve(self, call: Call[T], timeout_s: float | None, progress: bool) -> T:
-        if not progress:
+        if not flag(progress, "progress"):
             return await self._caller.command(call, timeout_s)
         deadline = Deadline.after(timeout_s)
         job = AsyncJob(self._caller, await self._caller.submit(call, deadline), call.parse)

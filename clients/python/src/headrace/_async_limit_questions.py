@@ -9,6 +9,7 @@ from headrace._async_handle import AsyncHandle
 from headrace._async_job import AsyncJob
 from headrace._bottlenecks import Bottlenecks
 from headrace._calls import SolveOptions, Terminals
+from headrace._mistakes import flag
 
 
 class AsyncLimitQuestions(AsyncHandle):
@@ -70,7 +71,7 @@ class AsyncLimitQuestions(AsyncHandle):
         breakpoint.
         """
         call = limits.parametric(self.name, source, sink, options)
-        if not wait:
+        if not flag(wait, "wait"):
             return await self._begin(call, timeout_s, progress)
         return await self._solve(call, timeout_s, progress)
 
@@ -115,6 +116,6 @@ class AsyncLimitQuestions(AsyncHandle):
         `Infeasible` where that much cannot be had.
         """
         call = limits.expansion(self.name, raise_by, source, sink, options)
-        if not wait:
+        if not flag(wait, "wait"):
             return await self._begin(call, timeout_s, progress)
         return await self._solve(call, timeout_s, progress)

@@ -6,7 +6,7 @@ from headrace import _pairs as many
 from headrace._async_handle import AsyncHandle
 from headrace._async_row_stream import AsyncRowStream
 from headrace._calls import Ids
-from headrace._mistakes import refuse_beside
+from headrace._mistakes import flag, refuse_beside
 
 
 class AsyncPairQuestions(AsyncHandle):
@@ -62,7 +62,7 @@ class AsyncPairQuestions(AsyncHandle):
         """
         ends = {"source": source, "sink": sink, "sources": sources, "sinks": sinks, "among": among}
         call = many.pairs(self.name, ends, options)
-        if stream:
+        if flag(stream, "stream"):
             refuse_beside("stream=True", progress=progress)
             return await AsyncRowStream.opened(self._caller, call, many.Pair.from_json, timeout_s)
         return await self._solve(call, timeout_s, progress)

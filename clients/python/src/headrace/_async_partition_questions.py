@@ -5,6 +5,7 @@ from typing import Literal, Unpack, overload
 from headrace import _partitions as partitions
 from headrace._async_handle import AsyncHandle
 from headrace._async_job import AsyncJob
+from headrace._mistakes import flag
 
 
 class AsyncPartitionQuestions(AsyncHandle):
@@ -45,6 +46,6 @@ class AsyncPartitionQuestions(AsyncHandle):
         parts then. `wait=False` gives an `AsyncJob` at once. Raises `InvalidBody`, `UnknownVertex`, `WaitTimeout`, ...
         """
         call = partitions.question(self.name, k, options)
-        if not wait:
+        if not flag(wait, "wait"):
             return await self._begin(call, timeout_s, progress)
         return await self._solve(call, timeout_s, progress)

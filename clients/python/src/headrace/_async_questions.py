@@ -18,7 +18,7 @@ from headrace._calls import (
 )
 from headrace._flows import MaxFlowResult
 from headrace._matchings import MatchingResult
-from headrace._mistakes import refuse_beside
+from headrace._mistakes import flag, refuse_beside
 from headrace._what_if import Scenario, WhatIfOptions, WhatIfResult, WhatIfRow
 
 
@@ -63,7 +63,7 @@ class AsyncQuestions(AsyncHandle):
         error, the value is 0. Raises `Unbounded`, `SourceIsSink`, `WaitTimeout`, ...
         """
         call = calls.solve("max-flow", self.name, source, sink, options)
-        if not wait:
+        if not flag(wait, "wait"):
             return await self._begin(call, timeout_s, progress)
         return await self._solve(call, timeout_s, progress)
 
@@ -131,7 +131,7 @@ class AsyncQuestions(AsyncHandle):
         `HasLowerBounds` for a graph that has some, unless `lower="ignore"`.
         """
         call = min_cost.question(self.name, source, sink, options)
-        if not wait:
+        if not flag(wait, "wait"):
             return await self._begin(call, timeout_s, progress)
         return await self._solve(call, timeout_s, progress)
 
@@ -167,7 +167,7 @@ class AsyncQuestions(AsyncHandle):
         more. `wait=False` gives an `AsyncJob` at once. Raises `NotBipartite`, `InvalidBody`, `WaitTimeout`, ...
         """
         call = calls.matching(self.name, left, options)
-        if not wait:
+        if not flag(wait, "wait"):
             return await self._begin(call, timeout_s, progress)
         return await self._solve(call, timeout_s, progress)
 
@@ -210,7 +210,7 @@ class AsyncQuestions(AsyncHandle):
         gives an `AsyncJob` at once. Raises `NotDirected` for a lower bound of an undirected edge.
         """
         call = circulations.question(self.name, source, sink, options)
-        if not wait:
+        if not flag(wait, "wait"):
             return await self._begin(call, timeout_s, progress)
         return await self._solve(call, timeout_s, progress)
 
@@ -256,7 +256,7 @@ class AsyncQuestions(AsyncHandle):
         are solved. Raises as `max_flow` for the question itself.
         """
         call = what_if.question(self.name, scenarios, source, sink, options)
-        if stream:
+        if flag(stream, "stream"):
             refuse_beside("stream=True", progress=progress)
             return await AsyncRowStream.opened(self._caller, call, WhatIfRow.from_json, timeout_s)
         return await self._solve(call, timeout_s, progress)

@@ -6,7 +6,7 @@ from headrace import _closures as closures
 from headrace._async_handle import AsyncHandle
 from headrace._async_row_stream import AsyncRowStream
 from headrace._calls import Terminals
-from headrace._mistakes import refuse_beside
+from headrace._mistakes import flag, refuse_beside
 
 
 class AsyncStudies(AsyncHandle):
@@ -56,7 +56,7 @@ class AsyncStudies(AsyncHandle):
         `UnknownEdge`, and `UnknownVertex`.
         """
         call = closures.question(self.name, candidates, source, sink, options)
-        if stream:
+        if flag(stream, "stream"):
             refuse_beside("stream=True", progress=progress)
             return await AsyncRowStream.opened(self._caller, call, closures.Closure.from_json, timeout_s)
         return await self._solve(call, timeout_s, progress)

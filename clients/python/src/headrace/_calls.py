@@ -196,7 +196,7 @@ def updates_of(given: Update | Iterable[Update], taker: str) -> list[Update]:
 def put_graph(
     name: str, graph: object, columns: GraphColumns, if_version: int | str | None, must_be_new: bool
 ) -> Call[results.GraphInfo]:
-    if must_be_new and if_version is not None:
+    if flag(must_be_new, "must_be_new") and if_version is not None:
         raise InvalidInput("if_version= wants a graph that is there, must_be_new=True wants none")
     headers = {"If-None-Match": "*"} if must_be_new else _if_match(if_version)
     body, params = graph_body(graph, columns), graph_params(columns)
@@ -291,7 +291,7 @@ def solve(
 def flow_map(
     name: str, source: Terminals | None, sink: Terminals | None, options: SolveOptions
 ) -> Call[dict[str, Any]]:
-    refuse_shown("flow_map() shows the flow and the cut", options, ("top", "up_to"))
+    refuse_shown("flow_map() shows the flow and the cut", options, ("fields", "sides", "top", "up_to"))
     call = solve("max-flow", name, source, sink, options)
     return Call(call.method, call.path, as_floats, call.body, headers=GEOJSON)
 

@@ -17,6 +17,7 @@ from headrace._connecting import Verify
 from headrace._exchange import Deadline, Retry
 from headrace._graph import Graph
 from headrace._job import Job
+from headrace._mistakes import flag
 from headrace._options import suggesting
 from headrace._parsers import parser_of
 from headrace._progress import upload_bar
@@ -91,7 +92,7 @@ class Client(Webhooks, Workers):
         `if_version` (a number, or `info.etag`) replaces this version alone, `must_be_new` none: else `VersionConflict`.
         """
         call = calls.put_graph(name, graph, columns, if_version, must_be_new)
-        if not progress:
+        if not flag(progress, "progress"):
             return Graph(self._caller, self._caller.command(call, timeout_s))
         deadline, n_bytes = Deadline.after(timeout_s), 0 if call.body is None else call.body.n_bytes
         with upload_bar(f"upload {name}", n_bytes) as on_sent:

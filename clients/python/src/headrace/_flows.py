@@ -42,9 +42,12 @@ class Cut:
     def mask(self) -> NDArray[np.bool_]:
         """bool[n]: for each vertex, by its index, whether it is on the source side.
 
-        Raises `UnexpectedAnswer` if the service answered in JSON, which names the vertices and not their indices.
+        Raises `UnexpectedAnswer` if the service answered in JSON, as for rows of several, which names the vertices and
+        not their indices; or if the sides were left out by `sides=False`.
         """
         if self.source_side.mask is None:
+            if not self.source_side and not self.sink_side:
+                raise UnexpectedAnswer("the cut came without its sides, as `sides=False` asks for")
             raise UnexpectedAnswer("the answer came as lists of names, which say nothing of the order of vertices")
         return self.source_side.mask
 

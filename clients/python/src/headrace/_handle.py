@@ -8,7 +8,7 @@ from headrace._caller import Caller
 from headrace._calls import Call
 from headrace._exchange import Deadline
 from headrace._job import Job
-from headrace._mistakes import refuse_beside
+from headrace._mistakes import flag, refuse_beside
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ class Handle:
         return Job(self._caller, self._caller.submit(call), call.parse)
 
     def _solve(self, call: Call[T], timeout_s: float | None, progress: bool) -> T:
-        if not progress:
+        if not flag(progress, "progress"):
             return self._caller.command(call, timeout_s)
         deadline = Deadline.after(timeout_s)
         job = Job(self._caller, self._caller.submit(call, deadline), call.parse)

@@ -10,6 +10,7 @@ from headrace._bottlenecks import Bottlenecks
 from headrace._calls import SolveOptions, Terminals
 from headrace._handle import Handle
 from headrace._job import Job
+from headrace._mistakes import flag
 
 
 class LimitQuestions(Handle):
@@ -71,7 +72,7 @@ class LimitQuestions(Handle):
         breakpoint.
         """
         call = limits.parametric(self.name, source, sink, options)
-        if not wait:
+        if not flag(wait, "wait"):
             return self._begin(call, timeout_s, progress)
         return self._solve(call, timeout_s, progress)
 
@@ -116,6 +117,6 @@ class LimitQuestions(Handle):
         `Infeasible` where that much cannot be had.
         """
         call = limits.expansion(self.name, raise_by, source, sink, options)
-        if not wait:
+        if not flag(wait, "wait"):
             return self._begin(call, timeout_s, progress)
         return self._solve(call, timeout_s, progress)

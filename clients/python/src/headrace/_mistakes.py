@@ -34,10 +34,10 @@ def segment(name: object) -> str:
 
 
 def seconds(given: object, name: str = "timeout_s") -> float:
-    """Raises `InvalidInput` for what is no number, by its name."""
-    if isinstance(given, bool) or not isinstance(given, Real) or given != given:
+    """Raises `InvalidInput` for what is no number from 0 on, by its name."""
+    if isinstance(given, bool) or not isinstance(given, Real) or given != given or given < 0:
         or_none = ", or None" if name == "timeout_s" else ""
-        raise InvalidInput(f"{name} is a number of seconds{or_none}, not {given!r}")
+        raise InvalidInput(f"{name} is a number of seconds from 0 on{or_none}, not {given!r}")
     return float(given)
 
 

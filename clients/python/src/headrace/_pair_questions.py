@@ -6,7 +6,7 @@ from typing import Literal, Unpack, overload
 from headrace import _pairs as many
 from headrace._calls import Ids
 from headrace._handle import Handle
-from headrace._mistakes import refuse_beside
+from headrace._mistakes import flag, refuse_beside
 from headrace._row_stream import RowStream
 
 
@@ -63,7 +63,7 @@ class PairQuestions(Handle):
         """
         ends = {"source": source, "sink": sink, "sources": sources, "sinks": sinks, "among": among}
         call = many.pairs(self.name, ends, options)
-        if stream:
+        if flag(stream, "stream"):
             refuse_beside("stream=True", progress=progress)
             return RowStream.opened(self._caller, call, many.Pair.from_json, timeout_s)
         return self._solve(call, timeout_s, progress)

@@ -11,7 +11,7 @@ from headrace._codes import api_error
 from headrace._columns import as_column
 from headrace._errors import ApiError
 from headrace._flows import Cut, Flow, Paths, TerminalAmounts
-from headrace._mistakes import one_or_many, refuse_set
+from headrace._mistakes import flag, one_or_many, refuse_set
 from headrace._options import check_options
 from headrace._results import Certificate, EdgeId, Json, Vertex, timings
 from headrace._rows import Rows
@@ -236,7 +236,7 @@ def pairs(name: str, ends: Mapping[str, Ids | None], options: PairsOptions) -> C
 def gomory_hu_tree(name: str, terminals: Ids | None, options: CutTreeOptions) -> Call[CutTree]:
     check_options("gomory_hu_tree()", options, CutTreeOptions.__annotations__, ("terminals", *WAITING))
     body: dict[str, object] = {} if terminals is None else {"terminals": as_column(terminals)}
-    if options.get("groups"):
+    if flag(options.get("groups", False), "groups"):
         body["fields"] = ["tree", "groups"]
     for key in ("min_version", "time_limit_s"):
         if key in options:

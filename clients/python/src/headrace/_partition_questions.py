@@ -6,6 +6,7 @@ from typing import Literal, Unpack, overload
 from headrace import _partitions as partitions
 from headrace._handle import Handle
 from headrace._job import Job
+from headrace._mistakes import flag
 
 
 class PartitionQuestions(Handle):
@@ -46,6 +47,6 @@ class PartitionQuestions(Handle):
         parts then. `wait=False` gives a `Job` at once. Raises `InvalidBody`, `UnknownVertex`, `WaitTimeout`, ...
         """
         call = partitions.question(self.name, k, options)
-        if not wait:
+        if not flag(wait, "wait"):
             return self._begin(call, timeout_s, progress)
         return self._solve(call, timeout_s, progress)

@@ -18,7 +18,7 @@ from headrace._flows import MaxFlowResult
 from headrace._handle import Handle
 from headrace._job import Job
 from headrace._matchings import MatchingResult
-from headrace._mistakes import refuse_beside
+from headrace._mistakes import flag, refuse_beside
 from headrace._row_stream import RowStream
 from headrace._what_if import Scenario, WhatIfOptions, WhatIfResult, WhatIfRow
 
@@ -64,7 +64,7 @@ class Questions(Handle):
         error, the value is 0. Raises `Unbounded`, `SourceIsSink`, `WaitTimeout`, ...
         """
         call = calls.solve("max-flow", self.name, source, sink, options)
-        if not wait:
+        if not flag(wait, "wait"):
             return self._begin(call, timeout_s, progress)
         return self._solve(call, timeout_s, progress)
 
@@ -132,7 +132,7 @@ class Questions(Handle):
         `HasLowerBounds` for a graph that has some, unless `lower="ignore"`.
         """
         call = min_cost.question(self.name, source, sink, options)
-        if not wait:
+        if not flag(wait, "wait"):
             return self._begin(call, timeout_s, progress)
         return self._solve(call, timeout_s, progress)
 
@@ -168,7 +168,7 @@ class Questions(Handle):
         more. `wait=False` gives a `Job` at once. Raises `NotBipartite`, `InvalidBody`, `WaitTimeout`, ...
         """
         call = calls.matching(self.name, left, options)
-        if not wait:
+        if not flag(wait, "wait"):
             return self._begin(call, timeout_s, progress)
         return self._solve(call, timeout_s, progress)
 
@@ -211,7 +211,7 @@ class Questions(Handle):
         gives a `Job` at once. Raises `NotDirected` for a lower bound of an undirected edge.
         """
         call = circulations.question(self.name, source, sink, options)
-        if not wait:
+        if not flag(wait, "wait"):
             return self._begin(call, timeout_s, progress)
         return self._solve(call, timeout_s, progress)
 
@@ -257,7 +257,7 @@ class Questions(Handle):
         are solved. Raises as `max_flow` for the question itself.
         """
         call = what_if.question(self.name, scenarios, source, sink, options)
-        if stream:
+        if flag(stream, "stream"):
             refuse_beside("stream=True", progress=progress)
             return RowStream.opened(self._caller, call, WhatIfRow.from_json, timeout_s)
         return self._solve(call, timeout_s, progress)

@@ -6,7 +6,7 @@ from typing import Literal, Unpack, overload
 from headrace import _closures as closures
 from headrace._calls import Terminals
 from headrace._handle import Handle
-from headrace._mistakes import refuse_beside
+from headrace._mistakes import flag, refuse_beside
 from headrace._row_stream import RowStream
 
 
@@ -57,7 +57,7 @@ class Studies(Handle):
         `UnknownEdge`, and `UnknownVertex`.
         """
         call = closures.question(self.name, candidates, source, sink, options)
-        if stream:
+        if flag(stream, "stream"):
             refuse_beside("stream=True", progress=progress)
             return RowStream.opened(self._caller, call, closures.Closure.from_json, timeout_s)
         return self._solve(call, timeout_s, progress)
