@@ -146,8 +146,10 @@ def _children(
         redis = Child("redis", lambda: redis_server.start(settings, **options), STOP_REDIS_S, hint)
         redis.keep_alive()
         children.append(redis)
+    # Another Redis may have workers elsewhere.
+    only = {} if settings.redis_url else {"HEADRACE_ONLY_WORKERS": ",".join(worker.name for worker in workers)}
     for worker in workers:
-        start = python("service.worker", *worker.arguments, more=worker.environment)
+        start = python("service.worker", *worker.arguments, more={**worker.environment, **only})
         # All end together: nobody is left whom graphs could be handed to, as SIGTERM would have it.
         children.append(Child(worker.name, start, STOP_WORKER_S, stop_signal=signal.SIGINT))
     folder = _metrics_folder(settings) if len(listeners) > 1 else None

@@ -108,7 +108,8 @@ class Worker:
         self._consumer = self._new_consumer(keys)
         self._lease = Lease(self._redis, keys, name, settings.lease_s, settings.redis_location)
         taken, lives = self._intake.take_over, self._lease.show_life
-        self._takeover = Takeover(self._redis, keys, name, settings.lease_s, taken, lives)
+        others = tuple(filter(None, settings.only_workers.split(",")))
+        self._takeover = Takeover(self._redis, keys, name, settings.lease_s, taken, lives, others)
         self._hand_back = HandBack(
             self._redis, keys, name, settings.lease_s, self._lanes.is_idle, self._intake.give_back
         )

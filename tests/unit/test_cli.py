@@ -26,7 +26,7 @@ from service.cli import show
 from service.cli.connection import MISWRITTEN, NOT_REACHED, REFUSED, connected
 from service.cli.edges import OWN_WORDS
 from service.cli.feed import _line
-from service.cli.main import app
+from service.cli.main import _readiness, app
 from service.cli.meter import Meter
 
 COMMANDS = (
@@ -278,3 +278,19 @@ class Full(io.StringIO):
 def test_work_goes_on_where_nobody_can_be_told_how_far_it_is(stream: TextIO | None) -> None:
     with Meter(stream) as meter:
         meter.show(1, 2, "kernels compiled", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("worker", "shown"),
+    [
+        ({"alive": True, "ready": True}, True),
+        ({"alive": True, "ready": True, "draining": True}, "drained"),
+        ({"alive": True, "ready": False, "compiling": {"done": 3, "of": 9}}, "compiling, 3 of 9"),
+        ({"alive": False, "ready": True}, "away"),
+        ({"alive": False, "ready": True, "draining": True}, "away"),
+        ({"ready": True}, True),
+    ],
+)
+def test_how_ready_a_worker_is(worker: dict[str, Any], shown: object) -> None:
+    """One that is away was ready once; an older service does not say whether it is."""
+    assert _readiness(worker) == shown

@@ -484,6 +484,21 @@ def test_workers_that_are_gone_for_a_day_are_forgotten(
     assert client.hget(keys.owners, "g") == b"w1"
 
 
+def test_nobody_waits_for_workers_that_are_no_more(client: Any, keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They beat a moment ago, and have no lease: one that may come back is waited for, one that lives keeps all."""
+    house = House(client, keys)
+    for name in ("w1", "w2", "gone", "alive"):
+        house.worker(name, beat_at=time.time())
+        house.graph(f"of-{name}", name, 10)
+    client.delete(keys.lease("w2"), keys.lease("gone"))
+    monkeypatch.setattr(Takeover, "_move", lambda *_: None)
+    Takeover(client, keys, "w1", 5.0).check()
+    assert client.hget(keys.owners, "of-gone") == b"gone"
+    Takeover(client, keys, "w1", 5.0, only_workers=("w1", "w2")).check()
+    owners = {name.decode(): owner.decode() for name, owner in client.hgetall(keys.owners).items()}
+    assert owners == {"of-w1": "w1", "of-w2": "w2", "of-gone": "w1", "of-alive": "alive"}
+
+
 def test_a_worker_that_comes_back_at_this_moment_is_not_forgotten(
     client: Any, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:

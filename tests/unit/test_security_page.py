@@ -94,7 +94,7 @@ FIXED = {
     "flow states kept of one graph": MAX_STATES,
     "keys of updates that a worker remembers for a graph in memory": MAX_KNOWN,
     "the same once it has been full, until the graph is idle at times": admission.BUSY,
-    "and as many more as are over within, once it has been full": admission.AHEAD_S,
+    "or as many as are over within, once it has been full": admission.AHEAD_S,
     "refusals a second for full graphs and keys, further ones being held back": refusals.PER_S,
     "how long a refusal is held back": refusals.HELD_S,
     "refusals held back at a time": refusals.HELD,

@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -51,15 +51,18 @@ class Takeover:
         lease_s: float,
         on_taken: Callable[[list[str]], None] = lambda graphs: None,
         show_life: Callable[[], None] = lambda: None,
+        only_workers: Sequence[str] = (),
     ) -> None:
         """`on_taken` is told of the graphs that have come from one worker, and `show_life` is called again and again
-        while much is taken: it is done in the thread of the heartbeat, and others would take over from this worker."""
+        while much is taken: it is done in the thread of the heartbeat, and others would take over from this worker.
+        If there are ``only_workers``, nobody waits for one of another name."""
         self._redis: Any = client
         self._keys = keys
         self._worker = worker
         self._lease_s = lease_s
         self._on_taken = on_taken
         self._show_life = show_life
+        self._only_workers = only_workers
         self._silences = Silences(lease_s)
         self._registry = Registry(client, keys)
         self._ownership = Ownership(client, keys)
@@ -71,12 +74,15 @@ class Takeover:
         reports = read_reports(rows, self._keys)
         self._silences.forget(but={report.name for report in reports})
         for report in reports:
-            if report.name == self._worker or not self._silences.is_silent(report):
+            if report.name == self._worker or not (self._silences.is_silent(report) or self._is_no_more(report.name)):
                 continue
             if not self._redis.exists(self._keys.lease(report.name)):
                 self._take_from(report.name)
                 if self._silences.is_forgotten(report):
                     self._forget(report.name)
+
+    def _is_no_more(self, other: str) -> bool:
+        return bool(self._only_workers) and other not in self._only_workers
 
     def _take_from(self, other: str) -> None:
         names = self._registry.owned_by(other)
