@@ -107,11 +107,11 @@ class SpanProber:
         if k > WORTH_IT * links.n_vertices:
             return span
         made, into = drawn_together(links, label, k)
-        if len(made.head) > WORTH_IT * len(links.head):
-            return span
         failures = together_failures(Rows(*links), first, last, self._way, Drawn(label, into, Rows(*made)))
         if failures:
             raise EngineError(f"what is left between two factors could not be proven: {'; '.join(failures)}")
+        if len(made.head) > WORTH_IT * len(links.head):
+            return span
         return Span(made, *(_drawn_end(end, made, label, into) for end in (first, last)))
 
     def _flow(self, links: Links, capacity: UnitArray) -> tuple[UnitArray, BoolArray]:

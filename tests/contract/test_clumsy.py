@@ -228,7 +228,7 @@ QUESTIONS = [
     ask({"time_limit_s": 0}, "invalid_body", "should be greater than 0", "/time_limit_s"),
     ask({"time_limit_s": 10**9}, "invalid_body", "less than or equal to 86400", "/time_limit_s"),
     ask({"time_limit_s": 10**400}, "invalid_body", "less than or equal to 86400", "/time_limit_s"),
-    ask({"time_limit_s": "10"}, "invalid_body", "should be a number, not in quotes", "/time_limit_s"),
+    ask({"time_limit_s": "10"}, "invalid_body", "should be a finite number, not in quotes", "/time_limit_s"),
     ask({"timeout": 5}, "invalid_body", "did you mean 'time_limit_s'?", "/timeout"),
     ask({"min_version": "1"}, "invalid_body", "a whole number, not in quotes", "/min_version"),
     ask({"flow": True}, "invalid_body", "flow: should be an object", "/flow"),
