@@ -285,7 +285,11 @@ class Graphs:
     def _let_go(self, graph: Graph) -> None:
         """Forget a graph that another worker serves. One that nobody has is forgotten a heartbeat later, as it may be
         deleted just now; if it is still here then, Redis has lost it."""
-        if self._copies.registry.find(graph.name, graph.graph_id).owner is None:
+        try:
+            owner = self._copies.registry.find(graph.name, graph.graph_id).owner
+        except Fenced:  # the name keeps changing: the next heartbeat sees what it has come to
+            return
+        if owner is None:
             if graph.name not in self._missed:
                 self._missed.add(graph.name)
                 return
