@@ -43,6 +43,7 @@ FIXED = {
     "workers": "each is a service of its own",
     "gpus": "that of the service with the GPUs, which says all by default",
     "lock_descriptor": "`headrace serve` alone has such a file",
+    "only_workers": "`headrace serve` alone has all workers there are",
     "keys_seen_file": "the containers' file systems are read-only; HEADRACE_REQUIRE_KEYS says as much",
 }
 """Settings that are not the operator's in a container."""
