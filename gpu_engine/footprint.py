@@ -208,7 +208,13 @@ def on_split(
         return needs_of(counts)
     n, m, arcs = counts.n_vertices + n_limited, counts.n_edges + n_limited, counts.n_arcs + 2 * n_limited
     needs = needs_of(replace(counts, n_vertices=n, n_edges=m + n_twins, n_arcs=arcs + 2 * n_two_way))
-    own, by_edge = Footprint(network_bytes(counts) + 4 * n + 8 * n_twins), Footprint(8 * counts.n_edges)
+    return as_split(needs, network_bytes(counts) + 4 * n + 8 * n_twins, counts.n_edges)
+
+
+def as_split(needs: Needs, own_bytes: int, n_edges: int) -> Needs:
+    """The needs of an engine with those of the split network, and what the caller's network of so many edges takes
+    beside them: ``own_bytes`` at rest, and a column by edge for a flow and for a fork. There are no trials."""
+    own, by_edge = Footprint(own_bytes), Footprint(8 * n_edges)
     return replace(
         needs,
         network=needs.network + own,

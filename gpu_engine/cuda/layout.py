@@ -65,6 +65,9 @@ COUNTED: Final = ("items", "stuck", "arcs", "pad")
 PARTITION_LANES: Final = 8
 """Threads that visit a row of a partitioned graph together: most rows are short."""
 
+UNKNOWN_LABEL: Final = -1
+"""Stands for the label of a vertex that no drain of its side has labelled."""
+
 CONSTANTS: Final[Mapping[str, int]] = {
     "WARP": WARP,
     "MOST_SHARDS": MOST_SHARDS,
@@ -79,6 +82,7 @@ CONSTANTS: Final[Mapping[str, int]] = {
     "THREADS": THREADS,
     "LONG_ROW": LONG_ROW,
     "HUB_ROW": HUB_ROW,
+    "UNKNOWN_LABEL": UNKNOWN_LABEL,
     "NARROW_LIMIT": NARROW_LIMIT,
     "ORDINARY_VERTEX": ORDINARY,
     "SINK_VERTEX": SINK,

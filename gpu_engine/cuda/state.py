@@ -24,8 +24,8 @@ class CudaFlowState(ForkableState):
     excess: Array
     source_side: Array
     labels: Array
-    """The label that the last drain of its side has left to each vertex, -1 if it is unknown. A repair begins with
-    them; they may be wrong."""
+    """The label that the last drain of its side has left to each vertex, or `UNKNOWN_LABEL`. A repair may begin with
+    them, although they may be wrong by then."""
     wide: bool
     arcs: Array = None
     edge_arc: Array = None

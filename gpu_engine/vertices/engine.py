@@ -11,7 +11,7 @@ from gpu_engine.checks.certificate import Certificate
 from gpu_engine.control import Control
 from gpu_engine.engine import Bottlenecks, Cut, Engine, FlowState, Fork, SolveReport
 from gpu_engine.errors import EngineError, Unbounded, shown
-from gpu_engine.footprint import Footprint, Needs, Room, unlimited
+from gpu_engine.footprint import Needs, Room, as_split, unlimited
 from gpu_engine.networks.growing import Growth
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
@@ -154,16 +154,7 @@ class SplitEngine(Engine):
     def needs(self) -> Needs:
         """The needs of the engine of the split network, and of the columns of capacities and flow that the caller
         has. There are no trials."""
-        of_inner, by_edge = self._inner.needs, Footprint(8 * self.network.n_edges)
-        own = Footprint(self.network.nbytes + self._split.nbytes)
-        return replace(
-            of_inner,
-            network=of_inner.network + own,
-            flow=of_inner.flow + by_edge,
-            fork=of_inner.fork + by_edge,
-            fork_on_host=of_inner.fork_on_host + by_edge,
-            trial=Footprint(),
-        )
+        return as_split(self._inner.needs, self.network.nbytes + self._split.nbytes, self.network.n_edges)
 
     def _keep(self, terminals: Terminals, inner: FlowState) -> SplitState:
         state = SplitState(terminals, inner)

@@ -12,7 +12,7 @@ import headrace
 import httpx
 import numpy as np
 import pytest
-from headrace import Client, Grid
+from headrace import Client, Grid, UnexpectedAnswer
 from numpy.typing import NDArray
 
 from gpu_engine import formats
@@ -315,6 +315,13 @@ class TestClient:
         assert np.asarray(answer.flow.amount).dtype in (np.float64, np.int64)
         assert answer.flow.amount.decimals == 1
         assert sum(path.amount for path in answer.paths) == answer.value
+
+    def test_a_cut_without_its_sides_has_no_mask(self, client: Client) -> None:
+        cut = client.graph("plain").min_cut(sides=False).cut
+        assert cut is not None
+        assert (len(cut.source_side), len(cut.sink_side)) == (0, 0)
+        with pytest.raises(UnexpectedAnswer, match="without its sides, as `sides=False` asks for"):
+            cut.mask  # noqa: B018  # it is a property that raises
 
     def test_labels(self, client: Client) -> None:
         cut = client.graph("labelled").min_cut().cut

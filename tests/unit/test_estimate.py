@@ -198,6 +198,10 @@ def test_vertices_with_capacities_count(undirected: bool, share: float) -> None:
     held = Graph("g", "1", 1, 1, plain, engine, CapacityTable(plain), vertices=table).footprint.host
     assert said.host.bytes == pytest.approx(held, rel=0.05)
     assert said.host.bytes_per_flow_state == pytest.approx(engine.needs.state.host, rel=0.05)
+    needs, inner_needs, by_edge = engine.needs, CpuEngine(inner).needs, Footprint(8 * edges.n_edges)
+    for name in ("flow", "fork", "fork_on_host"):
+        assert getattr(needs, name) == getattr(inner_needs, name) + by_edge
+    assert needs.trial == Footprint(), "there are none"
     least = least_footprint("auto", *counts, len(vertices))
     assert least.within(engine.needs.of_one_state + Footprint(counts[1]))
     assert least.host > least_footprint("auto", *counts).host + 60 * len(vertices)

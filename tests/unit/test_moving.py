@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import redis
 
 from gpu_engine.generators import grid
 from service.protocol import CapacitiesArgs, Kind, MaxFlowArgs, MoveArgs, Operation, PatchArgs
+from service.queue.models import WorkerReport
 from service.store.handover import Handover
 from service.store.keys import Keys
 from service.store.ownership import Ownership
@@ -173,6 +175,12 @@ def test_a_worker_is_drained_and_gets_nothing_back(
     caller.load("new", grid(rows=5, columns=5, seed=1))
     assert owners(client, keys)["new"] == "w1"
     assert code_of(lambda: caller.run(drains.set("w1", True))) == "worker_drained"  # there is no third
+    starting = WorkerReport(name="w3", pid=1, ready=False, engine="cpu", graphs=0, bytes=0, beat_at=time.time())
+    client.set(keys.lease("w3"), "somebody")
+    client.hset(keys.workers, "w3", starting.model_dump_json())
+    eventually(lambda: code_of(lambda: caller.run(drains.set("w1", True))) == "worker_unavailable")  # now there will be
+    client.hdel(keys.workers, "w3")
+    client.delete(keys.lease("w3"))
     assert not client.hexists(keys.draining, "w1")
     assert code_of(lambda: caller.reply(Kind.MOVE, "g", MoveArgs(to="w0"))) == "worker_drained"
     assert caller.run(drains.set("w0", False)).draining is False

@@ -4,18 +4,24 @@ import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from gpu_engine.control import Control
 from gpu_engine.errors import Cancelled, InvalidTerminals
+from gpu_engine.networks.network import Network
 from service.errors import ServiceError
 from service.protocol import Command, Envelope, Kind
 from service.store.jobs.record import Result
+from service.worker.questions.closing import WARM
+from service.worker.questions.closure_study import Study
+from service.worker.questions.tried_rows import TriedRows
 from service.worker.running import rows
-from service.worker.running.rows import Maker, RowRunner, Sheet, refused, row_or_refusal
+from service.worker.running.rows import TEXTS_KEPT, Maker, RowRunner, Sheet, refused, row_or_refusal
 from service.worker.running.task import Task
+from tests.graphs import diamond
 from tests.serving import eventually
 
 PATIENCE_S = 30
@@ -171,3 +177,17 @@ def test_a_refusal_says_what_and_where_and_nothing_of_faults() -> None:
     told = refused(InvalidTerminals("no such vertex", field="/sources"))
     assert (told["code"], told["status"], told["field"]) == ("invalid_body", 422, "/sources")
     assert refused(MemoryError())["code"] == "out_of_memory"
+
+
+def test_makers_keep_a_bounded_number_of_texts() -> None:
+    """Of closures as of scenarios; what a row says does not depend on whether it was kept."""
+    network = Network(diamond().edges)
+    base = SimpleNamespace(report=SimpleNamespace(value=10**6))
+    supposed = SimpleNamespace(graph=SimpleNamespace(network=network))
+    study = Study(None, supposed, None, base, None, None, None, None, False)  # type: ignore[arg-type]
+    tried = TriedRows(SimpleNamespace(strings=False), base, None, supposed, None)  # type: ignore[arg-type]
+    for value in range(2 * TEXTS_KEPT):
+        assert json.loads("{" + study._text(value, WARM, True))["loss"] == 10**6 - value
+        assert json.loads(b"{" + tried._text(value, True))["change"] == value - 10**6
+    for kept in (study._text, tried._text):
+        assert kept.cache_info().currsize == TEXTS_KEPT  # type: ignore[attr-defined]

@@ -42,7 +42,7 @@ struct DrainArguments {
     Units* excess;
     const signed char* role;
     bool* source_side;
-    int* labels;  // of each vertex, as the last drain of its side left it; -1: unknown
+    int* labels;  // of each vertex, as the last drain of its side left it, or UNKNOWN_LABEL
     Vertex* vertices;
     Entry *search_even, *search_odd, *active_even, *active_odd, *long_even, *long_odd;  // lists of frontiers
     int* hubs;  // space for the vertices with rows of more than HUB_ROW arcs

@@ -55,7 +55,6 @@
 constexpr int STRIDES = 9;        // in a step of a deep search, an odd number
 constexpr int DEEP = 16;          // a search is deep from this level on: shallow networks have wide frontiers
 constexpr int LEAST_ROUNDS = 16;  // between two searches
-constexpr int UNKNOWN = -1;       // no drain of its region has labelled the vertex
 constexpr int POLL = 15;          // the host's cancel flag is read every POLL + 1 rounds
 
 // ---- the drain ------------------------------------------------------------------------------------------------
@@ -304,7 +303,7 @@ struct Drain {
         for (int v = grid.rank; v < g.n; v += grid.size) {
             int h = label_of(load(&g.vertices[v].label));
             if (h == OUTSIDE) continue;
-            store(labels + v, h == CUT_OFF ? UNKNOWN : effective_label(h, beyond));
+            store(labels + v, h == CUT_OFF ? UNKNOWN_LABEL : effective_label(h, beyond));
         }
     }
 
@@ -318,7 +317,7 @@ struct Drain {
             int h = outside ? OUTSIDE : UNSEEN;
             if (trusts && !outside) {
                 int kept = sink || holds < 0 ? 0 : given.labels[v];
-                h = kept == UNKNOWN ? UNSEEN : kept;
+                h = kept == UNKNOWN_LABEL ? UNSEEN : kept;
             }
             store(g.vertices + v, {settled(h), e.begin, (unsigned)(e.end - e.begin) | (unsigned)sink << 31});
             if (e.end - e.begin > HUB_ROW) store(shared.hubs + atomicAdd(&memory->n_hubs, 1), v);
@@ -336,7 +335,7 @@ struct Drain {
     template <bool MIRROR> __device__ __forceinline__ void run_to_end(const DrainArguments& given) {
         begin<MIRROR>(given, given.trust > 0);
         if (active.total == 0) return;
-        int farthest = load(&memory->farthest), searches = 0, beyond = UNKNOWN, depth;
+        int farthest = load(&memory->farthest), searches = 0, beyond = UNKNOWN_LABEL, depth;
         bool trusts = given.trust > 0 && farthest <= given.trust, ended, cut_off;
         while (true) {
             ended = active.total == 0 || rounds >= given.round_limit || stop;
@@ -345,7 +344,7 @@ struct Drain {
             int unseen = g.n, limit = 2 * farthest + 4;
             if (!trusts) {
                 unseen = search<MIRROR>(ended ? UNSEEN : active.total, depth);
-                beyond = exhausted ? UNKNOWN : unseen;
+                beyond = exhausted ? UNKNOWN_LABEL : unseen;
                 if (ended) break;
                 searches++;
                 publish(searches);

@@ -11,6 +11,8 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_engine.cuda.layout import UNKNOWN_LABEL
+
 Array = Any
 """A cupy.ndarray; CuPy has no generic array type that a checker could use."""
 
@@ -27,7 +29,7 @@ class State(Protocol):
     excess: Array
     source_side: Array
     labels: Array
-    """int32[n]: the label that the last drain of its side has left to each vertex, -1 if it is unknown."""
+    """int32[n]: the label that the last drain of its side has left to each vertex, or `UNKNOWN_LABEL`."""
     arcs: Array
     edge_arc: Array
     wide: bool
@@ -68,7 +70,7 @@ def new_arcs(head: Array, reverse_arc: Array, wide: bool) -> Array:
 
 def unknown_labels(n: int) -> Array:
     """int32[n]: labels of vertices that no drain has labelled."""
-    return cupy.full(n, -1, np.int32)
+    return cupy.full(n, UNKNOWN_LABEL, np.int32)
 
 
 def heads_and_reverses(arcs: Array) -> tuple[Array, Array]:

@@ -2,10 +2,10 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final
 
 import numpy as np
@@ -14,6 +14,7 @@ from gpu_engine.control import Control
 from gpu_engine.engine import Cut
 from gpu_engine.errors import Cancelled, EngineError
 from gpu_engine.footprint import Footprint
+from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import Change
 from gpu_engine.trials import Trials
@@ -174,8 +175,12 @@ class Study:
     _tried: dict[int, tuple[int, int, bool]] = field(default_factory=dict)
     """What one of those that are alike has come to, what was done for it, and whether everything was looked at."""
     _done: bool = False
-    _texts: dict[tuple[int, int, bool], str] = field(default_factory=dict)
-    """What a row says beside what it closes, `TEXTS_KEPT` at most; most say the same."""
+    _text: Callable[[int, int, bool], str] = field(init=False)
+    """`said_of`, of which `TEXTS_KEPT` are kept; most rows say the same."""
+
+    def __post_init__(self) -> None:
+        said = partial(said_of, self.supposed.graph.network, self.base.report.value, self.strings)
+        self._text = lru_cache(TEXTS_KEPT)(said)
 
     def run(self, task: Task) -> None:
         """Try candidates until no other can be among the best. Raises `Cancelled`."""
@@ -260,18 +265,12 @@ class Study:
             lines.append(f'{{"row":{i},"{of}":{closed},{said}')
         yield "".join(lines).encode()
 
-    def _text(self, value: int, done: int, complete: bool) -> str:
-        if (value, done, complete) not in self._texts:
-            if len(self._texts) >= TEXTS_KEPT:
-                self._texts.clear()
-            self._texts[value, done, complete] = self._written(value, done, complete)
-        return self._texts[value, done, complete]
 
-    def _written(self, value: int, done: int, complete: bool) -> str:
-        network = self.supposed.graph.network
-        amount = answers.amount(network, value)
-        said: dict[str, object] = {"value": amount, "loss": answers.amount(network, self.base.report.value - value)}
-        if done != CARRIES_NOTHING:
-            proof = {"valid": True, "complete": complete, "value": amount, "flow_across_cut": amount}
-            said |= {"mode": MODES[done], "certificate": proof}
-        return json_writer.dumps(said, strings=self.strings)[1:] + "\n"
+def said_of(network: Network, base: int, strings: bool, value: int, done: int, complete: bool) -> str:
+    """What a row says beside what it closes, for a closure that leaves this ``value`` of ``base``, both in units."""
+    amount = answers.amount(network, value)
+    said: dict[str, object] = {"value": amount, "loss": answers.amount(network, base - value)}
+    if done != CARRIES_NOTHING:
+        proof = {"valid": True, "complete": complete, "value": amount, "flow_across_cut": amount}
+        said |= {"mode": MODES[done], "certificate": proof}
+    return json_writer.dumps(said, strings=strings)[1:] + "\n"

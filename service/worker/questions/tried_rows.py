@@ -1,14 +1,16 @@
 """Scenarios that are asked for their value alone: small changes of capacity are tried together, a block at a time."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from gpu_engine.control import Control
 from gpu_engine.errors import EngineError
+from gpu_engine.networks.network import Network
 from gpu_engine.trials import Changes, Trials
 from gpu_engine.types import EdgeArray, UnitArray
 from service.errors import ServiceError
@@ -31,8 +33,12 @@ class TriedRows:
     others: Maker
     supposed: Supposed
     trials: Trials
-    _texts: dict[tuple[int, bool], bytes] = field(default_factory=dict)
-    """What a row says of its value, `TEXTS_KEPT` at most; most rows say the same."""
+    _text: Callable[[int, bool], bytes] = field(init=False)
+    """`said_of`, of which `TEXTS_KEPT` are kept; most rows say the same."""
+
+    def __post_init__(self) -> None:
+        said = partial(said_of, self.supposed.graph.network, self.base.report.value, self.args.strings)
+        self._text = lru_cache(TEXTS_KEPT)(said)
 
     def __call__(self, block: range, control: Control) -> Iterator[bytes]:
         with self.supposed.lock:
@@ -87,26 +93,20 @@ class TriedRows:
         name = self.args.scenarios[number].id
         return (f'{{"row":{number},' if name is None else f'{{"row":{number},"id":{json.dumps(name)},').encode()
 
-    def _text(self, value: int, warm: bool) -> bytes:
-        if (value, warm) not in self._texts:
-            if len(self._texts) >= TEXTS_KEPT:
-                self._texts.clear()
-            self._texts[value, warm] = self._written(value, warm)
-        return self._texts[value, warm]
 
-    def _written(self, value: int, warm: bool) -> bytes:
-        network = self.supposed.graph.network
-        amount = answers.amount(network, value)
-        text = json_writer.dumps(
-            {
-                "value": amount,
-                "change": answers.amount(network, value - self.base.report.value),
-                "mode": "warm" if warm else "unchanged",
-                "certificate": {"valid": True, "complete": False, "value": amount, "flow_across_cut": amount},
-            },
-            strings=self.args.strings,
-        )
-        return f"{text[1:]}\n".encode()
+def said_of(network: Network, base: int, strings: bool, value: int, warm: bool) -> bytes:
+    """What a row says of its ``value``, in units as the ``base`` is."""
+    amount = answers.amount(network, value)
+    text = json_writer.dumps(
+        {
+            "value": amount,
+            "change": answers.amount(network, value - base),
+            "mode": "warm" if warm else "unchanged",
+            "certificate": {"valid": True, "complete": False, "value": amount, "flow_across_cut": amount},
+        },
+        strings=strings,
+    )
+    return f"{text[1:]}\n".encode()
 
 
 def _is_more_than_edges(scenario: Scenario) -> bool:

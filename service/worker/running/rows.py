@@ -34,7 +34,7 @@ AHEAD: Final = 2
 """How many blocks for each maker are being made or wait to be written."""
 
 TEXTS_KEPT: Final = 1024
-"""A maker keeps so many texts that several rows say; beyond that it forgets them and begins anew."""
+"""A maker keeps so many texts that several rows say."""
 
 LOOK_S: Final = 0.05
 """How often a thread that waits for a block checks for a cancel."""
