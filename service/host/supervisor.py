@@ -189,7 +189,7 @@ def _watch(
 ) -> None:
     """Keep the children alive until `stop`. `tell` hears whether what is `kept` is gone, when that changes."""
     announced = told = False
-    next_probe = next_look = 0.0
+    next_probe = next_look = next_say = 0.0
     files = Kept()
     while not stop.wait(POLL_S):
         for child in children:
@@ -204,10 +204,10 @@ def _watch(
                 files = kept()
                 announce(url)
         if now >= next_look:
-            gone = files.gone()
-            next_look = now + (LOOK_S if gone is None else SAY_S)
-            if gone is not None:
+            gone, next_look = files.gone(), now + LOOK_S
+            if gone is not None and now >= next_say:
                 log.error("data_gone", path=str(gone), hint=DATA_GONE)
+                next_say = now + SAY_S
             if told != (gone is not None):
                 with suppress(OSError):  # it is told at the next look
                     tell(not told)

@@ -133,6 +133,22 @@ def test_files_that_are_removed_under_it_are_told_of(tmp_path: Path) -> None:
         assert "headrace_redis_appendonly 0.0" in service.http.get("/metrics").text
 
 
+def test_files_that_come_back_are_what_they_were(tmp_path: Path) -> None:
+    """Redis has written to them all the time."""
+    with serving(tmp_path) as service:
+        load(service)
+        (tmp_path / "redis").rename(tmp_path / "away")
+        eventually(lambda: service.http.get("/readyz").status_code == 503)
+        change = {"edges": [0], "set": [1]}
+        assert service.http.patch("/v1/graphs/city/capacities", json=change).status_code == 503
+        (tmp_path / "away").rename(tmp_path / "redis")
+        began = time.monotonic()
+        eventually(lambda: service.http.get("/readyz").status_code == 200)
+        assert time.monotonic() - began < 30, "changes are refused meanwhile"
+        version, _ = value(service)
+        assert service.http.patch("/v1/graphs/city/capacities", json=change).json()["version"] == version + 1
+
+
 @contextmanager
 def hanging_up(what: signal.Handlers) -> Iterator[None]:
     """What a child inherits of the end of a terminal: nohup has it ignored, and these tests may run under it."""
