@@ -20,14 +20,14 @@ def flow_residual(reverse_arc: ArcArray, capacity: UnitArray, residual: UnitArra
 
 @njit(cache=True, nogil=True)
 def add_returned(reverse_arc: ArcArray, capacity: UnitArray, residual: UnitArray, back: UnitArray) -> None:
-    """Change ``residual`` by what has become of `flow_residual` of it, ``back``: in pairs, as each arc's flow decides
-    what its reverse had."""
+    """Change ``residual`` by what has become of `flow_residual` of it, ``back``: from the arc of each pair that carries
+    flow, as the others are as they were."""
     for a in range(len(residual)):
-        r = reverse_arc[a]
-        if a < r:
-            flow = capacity[a] - residual[a]
-            residual[a] += back[a] - max(0, -flow)
-            residual[r] += back[r] - max(0, flow)
+        flow = capacity[a] - residual[a]
+        if flow > 0:
+            r = reverse_arc[a]
+            residual[a] += back[a]
+            residual[r] += back[r] - flow
 
 
 def distribute(network: Network, arc_flow: UnitArray) -> UnitArray:

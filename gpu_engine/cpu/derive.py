@@ -144,13 +144,14 @@ def _return(
     shift = np.zeros_like(excess)  # an unused supply or demand may stay where it is
     shift[vertices[capped]] = amounts[capped] * (-1 if deficits else 1)
     role = sides.drain_roles(state.role, state.source_side, not deficits)
-    back = flow_residual(network.reverse_arc, capacity, residual)
-    go_on(control)
     excess -= shift
-    drain(network, back, excess, role, control, SCRATCH, mirrored=deficits, exact=True)
-    go_on(control)
+    if sides.holds_any(role, excess, deficits):
+        back = flow_residual(network.reverse_arc, capacity, residual)
+        go_on(control)
+        drain(network, back, excess, role, control, SCRATCH, mirrored=deficits, exact=True)
+        go_on(control)
+        add_returned(network.reverse_arc, capacity, residual, back)
     excess += shift
-    add_returned(network.reverse_arc, capacity, residual, back)
 
 
 def go_on(control: Control | None) -> None:

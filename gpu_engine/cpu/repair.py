@@ -31,46 +31,14 @@ The value follows along in O(1) for each change: it is the capped demand plus th
 into T over the cut ends in a sink or fills a deficit.
 """
 
-from typing import Final, NamedTuple
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gpu_engine.cpu.pseudoflow import ARCS_SCANNED, CANCEL, POLL_MASK, PUSHES
+from gpu_engine.cpu.meeting import PUT_OFF, Flow, Rows, Search, meeting, nearest
+from gpu_engine.cpu.pseudoflow import ARCS_SCANNED, CANCEL, PUSHES
 from gpu_engine.networks.free import ORDINARY
 from gpu_engine.types import INFINITE_RESIDUAL, ArcArray, BoolArray, EdgeArray, UnitArray, VertexArray
-
-NOWHERE: Final = -1
-PUT_OFF: Final = -2
-
-
-class Rows(NamedTuple):
-    """The network as bidirectional CSR."""
-
-    row_offsets: ArcArray
-    head: VertexArray
-    reverse_arc: ArcArray
-
-
-class Flow(NamedTuple):
-    """The arrays of a flow state, changed in place."""
-
-    residual: UnitArray
-    excess: UnitArray
-    role: NDArray[np.int8]
-    source_side: BoolArray
-
-
-class Search(NamedTuple):
-    """Working memory of searches, int32[n] each."""
-
-    stamp: NDArray[np.int32]
-    """The number of the last search that reached the vertex."""
-    via: ArcArray
-    """The arc by which that search reached it."""
-    queue: VertexArray
-    """The vertices in the order reached."""
 
 
 @njit(cache=True, nogil=True)
@@ -166,6 +134,7 @@ def search(
     slots: NDArray[np.int64],
     reach: int,
     work_limit: int,
+    targets: VertexArray,
 ) -> tuple[int, int, int, int]:
     """Augment from each of ``start`` until it is settled; return (how many are left, last epoch, value's change, how
     many vertices it changed).
@@ -174,8 +143,10 @@ def search(
     ``start`` afterwards. So do all that remain when ``slots`` (`Control.slots`) say cancel or ``work_limit`` arcs have
     been scanned. The state is a pseudoflow that keeps (a) at any time. ``changed`` int32[...] takes the vertices of
     augmented paths and those moved, as many as it can hold. ``stamp`` (all <= ``epoch``), ``via`` and ``queue`` are
-    those of `Search`. Each search ends with an augmentation, with a vertex put off, or by moving its visited set to the
-    other side, for good while this call lasts, so there are at most n moves; the work limit bounds the rest.
+    those of `Search`. Where ``targets`` int32[...] are given, those of them that can end a search are searched from as
+    well (`gpu_engine.cpu.meeting`). Each search ends with an augmentation, with a vertex put off, or by moving its
+    visited set to the other side, for good while this call lasts, so there are at most n moves; the work limit bounds
+    the rest.
     """
     rows, flow, memory = (
         Rows(row_offsets, head, reverse_arc),
@@ -192,7 +163,11 @@ def search(
                 left += 1
                 break
             epoch += 1
-            target, visited, scanned = _nearest(rows, flow, memory, x, deficits, epoch, reach, slots)
+            if len(targets) > 0:
+                target, visited, scanned = meeting(rows, flow, memory, x, deficits, epoch, reach, slots, targets)
+                epoch += 1  # it uses two
+            else:
+                target, visited, scanned = nearest(rows, flow, memory, x, deficits, epoch, reach, slots)
             work += scanned
             slots[ARCS_SCANNED] += scanned
             if target == PUT_OFF:
@@ -217,46 +192,6 @@ def _list(v: int, changed: VertexArray, n_changed: int) -> int:
     if n_changed < len(changed):
         changed[n_changed] = v
     return n_changed + 1
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _nearest(
-    rows: Rows,
-    flow: Flow,
-    memory: Search,
-    x: int,
-    deficits: bool,
-    epoch: int,
-    reach: int,
-    slots: NDArray[np.int64],
-) -> tuple[int, int, int]:
-    """Breadth-first search on x's side; return (target, vertices visited, arcs scanned). The target is NOWHERE if
-    there is none, PUT_OFF if ``reach`` arcs were scanned first, or the search is cancelled."""
-    row_offsets, head, reverse_arc = rows
-    residual, excess, role, source_side = flow
-    stamp, via, queue = memory
-    stamp[x] = epoch
-    queue[0] = x
-    tail, k, scanned = 1, 0, 0
-    while k < tail:
-        v = queue[k]
-        k += 1
-        if scanned > reach or (k & POLL_MASK == 0 and slots[CANCEL] != 0):
-            return PUT_OFF, tail, scanned
-        scanned += row_offsets[v + 1] - row_offsets[v]
-        for a in range(row_offsets[v], row_offsets[v + 1]):
-            w = head[a]
-            if stamp[w] == epoch or source_side[w] != deficits:
-                continue
-            if residual[reverse_arc[a] if deficits else a] == 0:
-                continue
-            stamp[w] = epoch
-            via[w] = a
-            if role[w] != ORDINARY or (excess[w] > 0 if deficits else excess[w] < 0):
-                return w, tail, scanned
-            queue[tail] = w
-            tail += 1
-    return NOWHERE, tail, scanned
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -40,12 +40,19 @@ def straighten(
     is_end = np.zeros(network.n_vertices, np.bool_)
     is_end[terminals.sources] = is_end[terminals.sinks] = True
     arguments = network, terminals, capacity, flow, value, is_end, control
-    if not _shorten(*arguments, open_links(*csr, capacity, is_end), ALL_STEPS) and not _shorten(
-        *arguments, flow != 0, USED_STEPS
-    ):
+    short = not _is_dense(network, capacity) and _shorten(*arguments, open_links(*csr, capacity, is_end), ALL_STEPS)
+    if not short and not _shorten(*arguments, flow != 0, USED_STEPS):
         cancel_cycles(*csr, flow, control.slots)
     if control.cancelled:
         raise Cancelled("cancelled while cycles were taken out of a flow")
+
+
+def _is_dense(network: Network, capacity: UnitArray) -> bool:
+    """Whether the links that are open make too many roads, as far as their number tells: dead ends and chains have as
+    many links as vertices, so there are at least as many roads as there are links more than vertices. (Roads that come
+    back to where they began are left out of `find_roads`, but not of this.)"""
+    open_links_at_least = np.count_nonzero(capacity) // 2
+    return bool(open_links_at_least - network.n_vertices > most_roads(network.n_vertices, network.n_arcs))
 
 
 def _shorten(

@@ -103,6 +103,7 @@ def _search(
         control.slots,
         reach,
         limit,
+        _NOTHING,
     )
     state.value += gained
     if n_changed > len(SCRATCH.changed):

@@ -26,6 +26,16 @@ def drain_roles(role: NDArray[np.int8], source_side: BoolArray, deficits: bool) 
 
 
 @njit(cache=True, nogil=True)
+def holds_any(role: NDArray[np.int8], excess: UnitArray, deficits: bool) -> bool:
+    """Whether an ordinary vertex has excess, or (``deficits``) lacks flow; ``role`` as `drain_roles` gives it."""
+    sign = -1 if deficits else 1
+    found = False
+    for v in range(len(role)):
+        found |= role[v] == ORDINARY and sign * excess[v] > 0
+    return found
+
+
+@njit(cache=True, nogil=True)
 def move(moved: BoolArray, source_side: BoolArray, excess: UnitArray, to_source_side: bool) -> int:
     """Put ``moved`` on the other side; returns the sum of its excess."""
     total = 0

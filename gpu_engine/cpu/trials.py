@@ -24,6 +24,10 @@ LEFT: Final = 0
 UNCHANGED: Final = 1
 WARM: Final = 2
 
+MOST_TARGETS: Final = 64
+"""A far search has so many targets at most that search as well. They are where a change has left flow, and terminals:
+with more of these, one is not far."""
+
 
 @njit(cache=True, nogil=True)
 def try_all(
@@ -63,6 +67,7 @@ def try_all(
     arc_capacity, residual, excess, side = work
     seen_excess, seen_side = seen
     first = np.empty(5, np.int64)
+    targets = np.empty(MOST_TARGETS, np.int32)
     for i in range(len(offsets) - 1):
         outcome[i] = LEFT
         if slots[CANCEL] != 0 or _is_infinite(rows, new, old, offsets[i], offsets[i + 1]):
@@ -80,6 +85,9 @@ def try_all(
             start = broken(own, edge_arc, head, reverse_arc, excess, role, side, deficits)
             left = len(start)
             was_broken |= left > 0
+            count = 0
+            if left > 0:
+                count = _targets(own, edge_arc, head, reverse_arc, supplies[0] if deficits else demands[0], targets)
             for reach in reaches:
                 if left == 0 or n_changed >= len(changed):
                     break
@@ -101,6 +109,7 @@ def try_all(
                     slots,
                     reach,
                     reaches[1],
+                    targets[: 0 if reach == reaches[0] else count],
                 )
                 reached += gained
                 n_changed += n_more
@@ -178,6 +187,29 @@ def _at_ends(
                 if role[v] == ORDINARY:
                     arcs += int(row_offsets[v + 1] - row_offsets[v])
     return arcs
+
+
+@njit(cache=True, nogil=True)
+def _targets(
+    rows: EdgeArray,
+    edge_arc: ArcArray,
+    head: VertexArray,
+    reverse_arc: ArcArray,
+    terminals: VertexArray,
+    targets: VertexArray,
+) -> int:
+    """List the ends of the edges and the terminals as ``targets`` of a search, as many as there is room for; returns
+    how many."""
+    count = 0
+    for row in rows:
+        a = edge_arc[row]
+        if a >= 0 and count + 2 <= len(targets):
+            targets[count], targets[count + 1] = head[a], head[reverse_arc[a]]
+            count += 2
+    for k in range(min(len(terminals), len(targets) - count)):
+        targets[count] = terminals[k]
+        count += 1
+    return count
 
 
 @njit(cache=True, nogil=True)

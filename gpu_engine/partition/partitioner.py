@@ -11,6 +11,7 @@ import numpy as np
 
 from gpu_engine.control import Control
 from gpu_engine.errors import Cancelled
+from gpu_engine.footprint import Room
 from gpu_engine.partition import exact, moves
 from gpu_engine.partition.buckets import Buckets
 from gpu_engine.partition.contract import contract_bytes, drawn_together, parts_of
@@ -53,9 +54,10 @@ SWEEPS: Final = 64
 
 
 class Partitioner(Protocol):
-    """Makes and refines partitions on the host. ``thousandths`` is the imbalance that is asked for, in thousandths."""
+    """Makes and refines partitions on the host. ``thousandths`` is the imbalance that is asked for, in thousandths;
+    ``room`` is asked for what METIS takes beyond `multilevel_bytes`."""
 
-    def full(self, buckets: Buckets, books: Books, thousandths: int, seed: int, control: Control) -> None:
+    def full(self, buckets: Buckets, books: Books, thousandths: int, seed: int, control: Control, room: Room) -> None:
         """Give every vertex that is not `NOWHERE` a part, whatever parts it had."""
 
     def refine(self, buckets: Buckets, books: Books, touched: VertexArray, thorough: bool, control: Control) -> None:
@@ -63,7 +65,7 @@ class Partitioner(Protocol):
         those that are new are in the pseudo-partition. The sums are right before and after. All borders are looked at
         where ``thorough``, else only what was touched."""
 
-    def holds(self, buckets: Buckets, books: Books, thousandths: int, seed: int, control: Control) -> bool:
+    def holds(self, buckets: Buckets, books: Books, thousandths: int, seed: int, control: Control, room: Room) -> bool:
         """Whether the partition at hand is as good as one from nothing probably is, for a fraction of what that takes.
         Nothing is changed."""
 
@@ -72,10 +74,10 @@ class HostPartitioner:
     """Uses METIS and our own kernels, and branch and bound for few vertices. After `Cancelled` the books must not be
     used any more."""
 
-    def full(self, buckets: Buckets, books: Books, thousandths: int, seed: int, control: Control) -> None:
+    def full(self, buckets: Buckets, books: Books, thousandths: int, seed: int, control: Control, room: Room) -> None:
         k = len(books.part_weight) - 1
         there = books.part != NOWHERE
-        found = multilevel(buckets, there, books.vertex_weight, k, thousandths, seed, control)
+        found = multilevel(buckets, there, books.vertex_weight, k, thousandths, seed, control, room)
         books.part[there] = k if found is None else found[there]
         moves.count_up(buckets, books)
         self._spread(books)
@@ -93,7 +95,7 @@ class HostPartitioner:
             self._finish(buckets, books, flow_refine(buckets, books, FEWER_ROUNDS, control), control)
         exact.divide(buckets, books)
 
-    def holds(self, buckets: Buckets, books: Books, thousandths: int, seed: int, control: Control) -> bool:
+    def holds(self, buckets: Buckets, books: Books, thousandths: int, seed: int, control: Control, room: Room) -> bool:
         """The partition is compared with one of a contracted graph (`contract.py`), which is refined on the way back to
         the whole graph. Returns False for few vertices: to make a new partition of these takes no longer."""
         k, there = len(books.part_weight) - 1, books.part != NOWHERE
@@ -103,7 +105,7 @@ class HostPartitioner:
         if not levels:
             return False
         everyone = np.ones(len(weight), np.bool_)
-        part = multilevel(small, everyone, weight, k, thousandths, seed, control)
+        part = multilevel(small, everyone, weight, k, thousandths, seed, control, room)
         if part is None:
             return False
         for level in reversed(levels):

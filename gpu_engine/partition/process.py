@@ -16,21 +16,27 @@ from typing import Final
 from gpu_engine import child
 
 NO_MEMORY: Final = "NO_MEMORY"
+MOST_SAID: Final = 1 << 16
+"""So much of what METIS says of an error is read."""
 
 
 def main() -> None:
     """Read a graph, partition it, write the answer."""
     child.begin("pymetis")
     answer = os.fdopen(os.dup(1), "wb")
-    # METIS prints remarks on a graph to standard output, so the answer gets a descriptor of its own.
+    # METIS prints remarks on a graph to standard output, so the answer gets a descriptor of its own. What it lacks
+    # memory for it prints on the standard error, and its exception says nothing.
+    said = os.memfd_create("metis")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.dup2(said, 2)
     status, parts = NO_MEMORY, b""
     try:
         status, parts = "OK", partitioned(sys.stdin.buffer.read())
     except MemoryError:
         pass
     except RuntimeError as error:
-        status = NO_MEMORY if "memory" in str(error).lower() else str(error)[:200].replace("\n", " ")
+        lacks = b"***Memory " in os.pread(said, MOST_SAID, 0)
+        status = NO_MEMORY if lacks or "memory" in str(error).lower() else str(error)[:200].replace("\n", " ")
     answer.write(status.encode() + b"\n")
     answer.write(parts)
     answer.flush()

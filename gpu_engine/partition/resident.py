@@ -199,7 +199,7 @@ class ResidentPartition:
         room(Footprint(holds_bytes(network.n_vertices, network.n_arcs, self.question.k)))
         kept, report, before = self._books, None, self.cut
         thousandths = int(1000 * self.question.epsilon)
-        if not self._partitioner.holds(self._graph, kept, thousandths, self.question.seed, control):
+        if not self._partitioner.holds(self._graph, kept, thousandths, self.question.seed, control, room):
             report = make("its cut has grown, and one from nothing promised to cut less")
             kept_fits, fits = (books.part_weight.max() <= books.limit[0] for books in (kept, self._books))
             if kept_fits and (self.cut >= kept.cut[0] or not fits):
@@ -234,7 +234,7 @@ class ResidentPartition:
         self._books.vertex_weight[:] = np.where(network.there, 1 if vertex_weight is None else vertex_weight, 0)
         self._books.limit[0] = limit
         thousandths = int(1000 * self.question.epsilon)
-        self._partitioner.full(self._graph, self._books, thousandths, self.question.seed, control)
+        self._partitioner.full(self._graph, self._books, thousandths, self.question.seed, control, room)
         if before is not None:
             renumber(self._books, before)
         self._upkeep.begin(self._buckets.n_slots_used // 2, int(weight.sum(dtype=np.int64)), self.cut)

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gpu_engine.control import Control
-from gpu_engine.footprint import unlimited
+from gpu_engine.footprint import Room, unlimited
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.growing import grow
 from gpu_engine.networks.network import Network
@@ -77,7 +77,7 @@ def test_a_straight_border_holds_and_a_crooked_one_does_not() -> None:
     for part, good in ((straight, True), (crooked, False)):
         books = books_of(buckets, part, weight, 2, limit)
         before = part.tolist(), books.cut.tolist()
-        assert HostPartitioner().holds(buckets, books, 30, 0, Control()) is good
+        assert HostPartitioner().holds(buckets, books, 30, 0, Control(), unlimited) is good
         assert (part.tolist(), books.cut.tolist()) == before
 
 
@@ -117,14 +117,14 @@ class Worse(HostPartitioner):
         self.asked = self.made = 0
         self._among = among
 
-    def full(self, buckets: Buckets, books: Books, thousandths: int, seed: int, control: Control) -> None:
+    def full(self, buckets: Buckets, books: Books, thousandths: int, seed: int, control: Control, room: Room) -> None:
         self.made += 1
-        super().full(buckets, books, thousandths, seed, control)
+        super().full(buckets, books, thousandths, seed, control, room)
         if self.made > 1:
             books.part[:] = np.arange(len(books.part)) % self._among
             count_up(buckets, books)
 
-    def holds(self, buckets: Buckets, books: Books, thousandths: int, seed: int, control: Control) -> bool:
+    def holds(self, buckets: Buckets, books: Books, thousandths: int, seed: int, control: Control, room: Room) -> bool:
         self.asked += 1
         return False
 

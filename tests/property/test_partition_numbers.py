@@ -6,7 +6,7 @@ import numpy as np
 
 from gpu_engine.checks.partitions import prove_partition
 from gpu_engine.control import Control
-from gpu_engine.footprint import unlimited
+from gpu_engine.footprint import Room, unlimited
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.partition.buckets import Buckets
@@ -42,8 +42,8 @@ class Shuffled(HostPartitioner):
     def __init__(self) -> None:
         self._rng, self.made = np.random.default_rng(1), 0
 
-    def full(self, buckets: Buckets, books: Books, thousandths: int, seed: int, control: Control) -> None:
-        super().full(buckets, books, thousandths, seed, control)
+    def full(self, buckets: Buckets, books: Books, thousandths: int, seed: int, control: Control, room: Room) -> None:
+        super().full(buckets, books, thousandths, seed, control, room)
         books.part[:] = self._rng.permutation(len(books.part_weight) - 1)[books.part]
         count_up(buckets, books)
         self.made += 1

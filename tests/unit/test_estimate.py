@@ -115,7 +115,8 @@ def test_within_five_percent_in_a_solve(case: str, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("part", ["flow", "cut"])
 @pytest.mark.parametrize("case", ["grid", "sparse", "dense", "shared links", "unlimited edges"])
 def test_what_reading_an_answer_takes_was_asked_for(case: str, part: str) -> None:
-    """A fifth more at most: what the allocator and views take. The working memory of the drains is the thread's."""
+    """A fifth more at most: what the allocator and views take. The working memory of the drains is the thread's. At
+    least half of it, where nothing has to be sent back."""
     asked: list[int] = []
     network = Network(CASES[case])
     engine = CpuEngine(network, lambda needed: asked.append(needed.host))
@@ -127,7 +128,7 @@ def test_what_reading_an_answer_takes_was_asked_for(case: str, part: str) -> Non
     peak = in_new_thread(lambda: most_taken(lambda: read(state)))
     assert len(set(asked)) == 1
     assert peak <= 1.2 * asked[0] + 10_000
-    assert part == "cut" or peak >= 0.6 * asked[0]
+    assert part == "cut" or peak >= 0.48 * asked[0]
 
 
 def most_taken(work: Callable[[], object]) -> int:

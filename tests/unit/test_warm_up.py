@@ -174,7 +174,7 @@ divided.bring(chain, weight, Control(), unlimited)
 chain = chain.fork()
 chain.set_capacity(np.arange(99), weight[:99] + 1)
 divided.bring(chain, weight, Control(), unlimited)
-HostPartitioner().holds(divided._graph, divided._books, 100, 0, Control())
+HostPartitioner().holds(divided._graph, divided._books, 100, 0, Control(), unlimited)
 pairs = replace(edges, tail=np.array([0, 0, 1, 1, 0], np.int32), head=np.array([2, 3, 2, 3, 2], np.int32),
                 capacity=np.full(5, 10), undirected=False)
 network = Network(pairs)

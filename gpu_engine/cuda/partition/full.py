@@ -23,6 +23,7 @@ from gpu_engine.cuda.launch.partition import (
 from gpu_engine.cuda.partition.attempt import Attempt
 from gpu_engine.cuda.partition.coarsen import Level, levels_of
 from gpu_engine.errors import Cancelled
+from gpu_engine.footprint import unlimited
 from gpu_engine.partition.buckets import Buckets
 from gpu_engine.partition.moves import Books
 from gpu_engine.partition.numbers import numbers
@@ -142,7 +143,7 @@ def divided(
     """int32[n]: the parts of the vertices of a small graph, -1 for those that are not there. Made on the host."""
     part = np.where(there, k, -1).astype(np.int32)
     books = Books(part, vertex_weight, np.zeros(k + 1, np.int64), np.zeros(1, np.int64), np.array([limit], np.int64))
-    HostPartitioner().full(buckets, books, thousandths, seed, control)
+    HostPartitioner().full(buckets, books, thousandths, seed, control, unlimited)
     return books.part
 
 
