@@ -23,7 +23,7 @@ def find_circulation(
     network: Network, bounds: LowerBounds, control: Control | None = None, room: Room = unlimited
 ) -> UnitArray | Barrier:
     """A flow int64[m] along each edge that keeps all bounds, which may lead round in cycles; or what proves that there
-    is none: of several parts of the network that prove it, the one that lacks most.
+    is none: of several parts of the network that prove it, the one with the largest shortage.
 
     One maximum flow from zero on the CPU, in a network of its own. Neither the flow nor the barrier is checked here.
     Raises `CapacityOverflow`, `Cancelled`, `OutOfMemory`.

@@ -130,13 +130,16 @@ class CudaEngine(HostAnswers):
             undirected=cupy.asarray(network.undirected),
         )
         columns = [
-            tuple(with_zeros(column, n_more) for column in (state.role, state.excess, state.source_side))
+            (
+                *(with_zeros(column, n_more) for column in (state.role, state.excess, state.source_side)),
+                unknown_labels(network.n_vertices),
+            )
             for state in self._states
         ]
         self.network, self._topology, self._infinite_arcs = network, topology, None
         for state, by_vertex in zip(self._states, columns, strict=True):
-            state.role, state.excess, state.source_side = by_vertex
-            state.labels, state.sums = unknown_labels(network.n_vertices), None
+            state.role, state.excess, state.source_side, state.labels = by_vertex
+            state.sums = None
             if state.arcs is None:
                 continue
             try:

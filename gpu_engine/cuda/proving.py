@@ -17,8 +17,8 @@ from gpu_engine.networks.network import Network
 def certificate(network: Network, topology: Topology, state: CudaFlowState, *, complete: bool) -> Certificate:
     """Prove the state from capacities, residuals and excesses alone. O(n + m).
 
-    Unless ``complete``, the capacities are those that the last complete proof has read, and what updates have changed
-    of them since: then the edges, which lie apart from their arcs, are not read.
+    Unless ``complete``, the capacities are taken from the last complete proof, with the changes of updates since added:
+    then the edges, which lie apart from their arcs, are not read.
     """
     supply = own_supply(network.n_vertices, state.terminals)
     if state.sums and not complete:

@@ -271,6 +271,8 @@ def _names(arrays: Arrays, name: str) -> Names | None:
 
 def _flags(arrays: Arrays, name: str) -> BoolArray | None:
     flags = arrays.get(name)
+    if flags is not None and flags.shape == (0,):
+        return np.zeros(0, np.bool_)  # NumPy has no way to know of what nothing is
     if flags is not None and (flags.dtype.kind != "b" or flags.ndim != 1):
         found = f"not {flags.dtype}{list(flags.shape)}"
         raise InvalidNetwork(f"{name} must be a boolean for each edge, {found}", field=pointer(name))
@@ -279,6 +281,8 @@ def _flags(arrays: Arrays, name: str) -> BoolArray | None:
 
 def _undirected(arrays: Arrays) -> bool | BoolArray:
     flags = arrays.get("undirected", np.array(False))
+    if flags.shape == (0,):
+        return np.zeros(0, np.bool_)
     if flags.dtype.kind != "b" or flags.ndim > 1:
         found = f"not {flags.dtype}{list(flags.shape)}"
         raise InvalidNetwork(f"undirected must be boolean, {found}", field="/undirected")

@@ -1,11 +1,11 @@
 """Vertices that no minimum cut divides at any factor between two.
 
 Let two factors be solved, and X be a minimum cut somewhere between them. Its line is nowhere below the value, so at
-either factor it costs no more than the cut of the other one does. There a maximum flow fills all but so much of what X
-cuts: hence an arc on which more is left is not cut by X, and a vertex in which more is stuck is on the side where it is
-stuck. The vertices of a strongly connected component of such arcs lie on one side of X, and are contracted to one. The
-nearer the factors, the less the cuts differ in cost, and the more is contracted: of a large network what is left
-between two factors is where their cuts differ. `gpu_engine.checks.together` has the proof.
+either factor it costs no more than the cut of the other one does. There a maximum flow fills the arcs that X cuts,
+except for this difference: hence an arc on which more is left is not cut by X, and a vertex in which more is stuck is
+on the side where it is stuck. The vertices of a strongly connected component of such arcs lie on one side of X, and are
+contracted to one. The nearer the factors, the less the cuts differ in cost, and the more is contracted: of a large
+network what is left between two factors is where their cuts differ. `gpu_engine.checks.together` has the proof.
 
 So are bounds used in integer programs to fix variables by their reduced costs: Dantzig, Fulkerson and Johnson,
 "Solution of a large-scale traveling-salesman problem", Operations Research 2 (1954).

@@ -26,8 +26,13 @@ def solved_fork(engine: Engine, terminals: Terminals) -> Fork:
     return engine.fork(state)
 
 
+@pytest.mark.parametrize("far", [False, True])
 @pytest.mark.parametrize("first", range(0, cases(400), 100))
-def test_trials_agree_with_ortools(first: int) -> None:
+def test_trials_agree_with_ortools(first: int, far: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Near searches reach everything in networks as small as these. Where they reach nothing, the far ones do it, from
+    both ends."""
+    if far:
+        monkeypatch.setattr("gpu_engine.cpu.trying.NEAR", 2)
     n_finite = n_done = 0
     for seed in range(first, first + 100):
         rng = np.random.default_rng(seed)
@@ -61,8 +66,17 @@ def test_trials_agree_with_ortools(first: int) -> None:
     assert n_done > 0.9 * n_finite > 100
 
 
-def test_every_closure_of_a_larger_network_is_done_and_right() -> None:
-    edges = generate("genrmf-wide", seed=1, a=6)
+@pytest.mark.parametrize(
+    ("family", "parameters"),
+    [("genrmf-wide", {"a": 6}), ("digraph", {"n_vertices": 600}), ("tree", {"n_vertices": 600})],
+)
+@pytest.mark.parametrize("far", [False, True])
+def test_every_closure_of_a_larger_network_is_done_and_right(
+    family: str, parameters: dict[str, int], far: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if far:
+        monkeypatch.setattr("gpu_engine.cpu.trying.NEAR", 8)
+    edges = generate(family, seed=1, **parameters)
     terminals, network = Terminals.of([edges.source], [edges.sink]), Network(edges)
     (trials,) = solved_fork(CpuEngine(network), terminals).trials(1)
     rows = np.arange(network.n_edges)

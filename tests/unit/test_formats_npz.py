@@ -117,6 +117,15 @@ def test_own_archives_refused(changes: dict[str, Any], message: str) -> None:
         read_npz(own(**changes))
 
 
+@pytest.mark.parametrize("name", ["undirected", "closed", "unlimited"])
+@pytest.mark.parametrize("dtype", [np.float64, np.int64, np.bool_, np.dtype("U1")])
+def test_a_column_of_yes_and_no_without_rows_may_have_any_type(name: str, dtype: Any) -> None:
+    """NumPy takes an empty list for floats."""
+    nothing = np.array([], np.int64)
+    empty = own(tail=nothing, head=nothing, capacity=nothing, n_vertices=3, **{name: np.array([], dtype)})
+    assert read_npz(empty).n_edges == 0
+
+
 def test_huge_capacities_are_an_overflow() -> None:
     for capacity in (np.array([1, 2**62]), np.array([1, 2**64 - 1], dtype=np.uint64), np.array([1.0, 1e300])):
         with pytest.raises(CapacityOverflow, match="row 1"):

@@ -40,8 +40,8 @@
 //
 // Trust. A repair whose excess is near the targets, by the labels that the last drain of the region left, begins with
 // rounds on these labels. Where capacities have grown since, a label may be too high, so such rounds may go round in
-// circles; but a push is right whatever the labels are, and two pushes over one link never meet, since either goes down
-// by one label. So the rounds are limited, and a search comes after them if they leave excess. In shallow networks they
+// circles; but a push is right whatever the labels are, and a link is never pushed both ways in one round, because each
+// push goes to the next lower label. So the rounds are limited, and a search comes after them if they leave excess. In shallow networks they
 // mostly leave none: then there is no search, as no vertex is to be cut off.
 //
 // Looking back. While the frontier of a search is a large part of the network, the vertices that have no label look along

@@ -29,7 +29,7 @@ PATIENCE: Final = 0.75
 
 TRUST: Final = 16
 """A repair begins with the labels of the drain before if no vertex that has excess has a higher one: in deeper networks
-labels of old lead astray more often than they spare a search."""
+old labels mislead more often than they save a search."""
 
 SMALL: Final = 256
 """Frontiers up to this size are left to the leading cluster."""

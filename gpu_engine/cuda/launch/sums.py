@@ -20,7 +20,7 @@ class EdgeSums:
     """The capacities of all edges times the random weights of their ends and links, added up modulo 2**64.
 
     An update adds its share, which its kernel finds on the way, so the sum is that of the capacities of now. The seeds
-    stay with the sum. Nobody else reads them, so what goes wrong later does not depend on them.
+    stay with the sum. They are secret, so that a later fault cannot depend on them.
     """
 
     seeds: NDArray[np.void]

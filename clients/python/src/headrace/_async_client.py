@@ -146,7 +146,7 @@ class AsyncClient(AsyncWebhooks, AsyncWorkers):
         """
         split = {"n_limited": n_limited, "n_twins": n_twins, "n_two_way": n_two_way}
         known = {"n_links": n_links, "infinite": infinite, "wide": wide, "name_bytes": name_bytes, **split}
-        if coordinates:
+        if flag(coordinates, "coordinates"):
             known["coordinates"] = True
         return await self._caller.ask(calls.estimate(n_vertices, n_edges, known))
 

@@ -26,7 +26,7 @@ from headrace._calls import (
     Update,
 )
 from headrace._files import format_of, whole_file
-from headrace._mistakes import counted
+from headrace._mistakes import counted, flag
 from headrace._options import suggesting
 from headrace._vertices import VertexCapacities
 
@@ -201,8 +201,9 @@ class AsyncGraph(
 
         Raises `VersionConflict` if the graph changes meanwhile.
         """
+        several = flag(multigraph, "multigraph")
         pages = await self._pages(page, timeout_s)
-        return pages.networkx(multigraph=multigraph)
+        return pages.networkx(multigraph=several)
 
     async def to_igraph(self, *, page: int = 100_000, timeout_s: float | None = None) -> Any:
         """The same for igraph, which must be installed: edges have the attributes `id`, `capacity` (unlimited ones

@@ -21,7 +21,7 @@ from headrace._calls import (
 )
 from headrace._files import format_of, whole_file
 from headrace._limit_questions import LimitQuestions
-from headrace._mistakes import counted
+from headrace._mistakes import counted, flag
 from headrace._options import suggesting
 from headrace._pair_questions import PairQuestions
 from headrace._partition_questions import PartitionQuestions
@@ -200,8 +200,9 @@ class Graph(
 
         Raises `VersionConflict` if the graph changes meanwhile.
         """
+        several = flag(multigraph, "multigraph")
         pages = self._pages(page, timeout_s)
-        return pages.networkx(multigraph=multigraph)
+        return pages.networkx(multigraph=several)
 
     def to_igraph(self, *, page: int = 100_000, timeout_s: float | None = None) -> Any:
         """The same for igraph, which must be installed: edges have the attributes `id`, `capacity` (unlimited ones

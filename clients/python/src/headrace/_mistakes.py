@@ -34,7 +34,7 @@ def segment(name: object) -> str:
 
 
 def seconds(given: object, name: str = "timeout_s") -> float:
-    """Raises `InvalidInput` for what is no number from 0 on, by its name."""
+    """Raises `InvalidInput` for anything but a number of seconds, 0 or more; its message has the ``name``."""
     if isinstance(given, bool) or not isinstance(given, Real) or given != given or given < 0:
         or_none = ", or None" if name == "timeout_s" else ""
         raise InvalidInput(f"{name} is a number of seconds from 0 on{or_none}, not {given!r}")

@@ -56,7 +56,7 @@ def _bytes(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:  # half a surrogate pair stands for a byte of a header that is no text
-        raise InvalidSignature("the delivery holds what is no text") from None
+        raise InvalidSignature("a header or the body of the delivery is not valid text") from None
 
 
 def _key(secret: str) -> bytes:
