@@ -110,7 +110,7 @@ def check_forks(make_engine: Callable[[Network], Engine], seed: int, overlays: i
         wanted = maximum_flow(edges, under, other or terminals)
         assert proof.valid, f"{at}: {proof.failures}"
         assert report.value == proof.value == wanted, at
-        if rng.random() < 0.2:
+        if other is not None or rng.random() < 0.2:
             check_flow_and_cut(fork.engine, tried, wanted, at)
         if edges.n_edges and rng.random() < 0.2:
             with suppress(Unbounded):

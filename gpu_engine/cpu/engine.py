@@ -13,7 +13,7 @@ from gpu_engine.cpu.audit import Audit
 from gpu_engine.cpu.derive import go_on
 from gpu_engine.cpu.forking import ForkableEngine
 from gpu_engine.cpu.pseudoflow import steps_taken
-from gpu_engine.cpu.reroute import outflow
+from gpu_engine.cpu.reroute import any_leaves
 from gpu_engine.cpu.settling import broken, drain_side, repair_sides
 from gpu_engine.cpu.state import CpuFlowState
 from gpu_engine.cpu.trying import trials_of
@@ -179,13 +179,14 @@ class CpuEngine(ForkableEngine[CpuFlowState]):
         return True
 
     def _passes_on(self, state: CpuFlowState, freed: BoolArray, role: NDArray[np.int8]) -> bool:
-        """Whether one of these vertices takes flow in as a source, or gives some as a sink: while it was capped it may
-        have stood on the way of another's flow, and nothing takes that back once it is free."""
+        """Whether any flow goes into one of these vertices that is a source now, or out of one that is a sink, whatever
+        it has on balance: while it was capped it may have stood on the way of another's flow, and nothing takes that
+        back once it is free."""
         vertices = np.flatnonzero(freed).astype(np.int32)
         if not len(vertices):
             return False
-        out = outflow(self.network.row_offsets, self._capacity - state.residual, vertices)
-        return bool((np.where(role[vertices] == SOURCE, -out, out) > 0).any())
+        rows, flow, is_source = self.network.row_offsets, self._capacity - state.residual, role[vertices] == SOURCE
+        return any_leaves(rows, flow, vertices[~is_source]) or any_leaves(rows, -flow, vertices[is_source])
 
     def _open_trials(self, pinned: CpuFlowState, count: int) -> Sequence[Trials]:
         if not pinned.solved or pinned.touched or pinned.interrupted:

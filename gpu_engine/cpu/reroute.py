@@ -100,3 +100,13 @@ def outflow(row_offsets: ArcArray, flow: UnitArray, vertices: VertexArray) -> Un
         for a in range(row_offsets[vertices[i]], row_offsets[vertices[i] + 1]):
             out[i] += flow[a]
     return out
+
+
+@njit(cache=True, nogil=True)
+def any_leaves(row_offsets: ArcArray, flow: UnitArray, vertices: VertexArray) -> bool:
+    """Whether an arc out of one of these vertices carries flow; ``flow`` int64[arcs] is antisymmetric."""
+    for v in vertices:
+        for a in range(row_offsets[v], row_offsets[v + 1]):
+            if flow[a] > 0:
+                return True
+    return False

@@ -12,7 +12,7 @@ from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE
 from tests.cases import cases
-from tests.congruence import check_forks
+from tests.congruence import check_flow_and_cut, check_forks
 
 
 @pytest.mark.parametrize("first", range(0, cases(1000), 50))
@@ -50,3 +50,24 @@ def test_a_refused_overlay_leaves_nothing_behind() -> None:
         fork.overlay(np.array([0]), np.array([1]), Terminals.of([1], [2]))
     assert fork.engine.network.capacity[0] == 5
     assert fork.engine.solve(fork.overlay(np.array([2]), np.array([2]))).value == 2
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_a_terminal_that_passed_flow_on_and_is_without_a_cap_now_holds_none_back(mirrored: bool) -> None:
+    """The middle vertex of a path keeps 3 of the 5 that come and passes 2 on, so that on balance it takes. With one
+    unit at the beginning, all of it may stay there, and nothing may come out of it any more."""
+    tail, head = np.array([0, 1], np.int32), np.array([1, 2], np.int32)
+    if mirrored:
+        tail, head = head, tail
+    engine = CpuEngine(Network(EdgeList(3, tail, head, np.array([5, 2]))))
+
+    def terminals(end: int, middle: int) -> Terminals:
+        one, two, caps, caps_of_two = [0], [1, 2], [end], [middle, INFINITE]
+        return Terminals.of(two, one, caps_of_two, caps) if mirrored else Terminals.of(one, two, caps, caps_of_two)
+
+    state = engine.open(terminals(INFINITE, 3))
+    assert engine.solve(state).value == 5
+    fork = engine.fork(state)
+    overlay = fork.overlay(np.empty(0, np.int64), np.empty(0, np.int64), terminals(1, INFINITE))
+    assert fork.engine.solve(overlay).value == 1
+    check_flow_and_cut(fork.engine, overlay, 1, "a path")

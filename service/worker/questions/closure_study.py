@@ -12,7 +12,7 @@ import numpy as np
 
 from gpu_engine.control import Control
 from gpu_engine.engine import Cut
-from gpu_engine.errors import Cancelled, EngineError
+from gpu_engine.errors import Cancelled, EngineError, OutOfMemory
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
@@ -48,6 +48,10 @@ from service.worker.time_limit import time_limit
 BLOCK: Final = 64
 """How many candidates are tried before their results decide which ones come next."""
 
+FIRST: Final = 256
+"""So many candidates are tried before those that need no trial are looked for, which takes about as long as some tens
+of searches of the network: most studies of a few rows have ended by then."""
+
 CANDIDATE_BYTES: Final = 100
 """Bytes of memory for each candidate: its bounds, its result and its name."""
 
@@ -78,10 +82,14 @@ class ClosureStudy:
             self._solver.make_room(graph, more, but=solved)
             flow = self._flow(graph, solved, task.control)
             ranking = Ranking(base.report.value, candidates.carried(graph.network, flow, base.report.value), args.most)
-            known = self._known(graph, solved, candidates, ranking, flow, task.control)
             alike = candidates.alike(graph.network, terminals)
-            supposed = self._supposer.suppose(stack, task, graph, solved, more, trials=True)
-            study = Study(self._solver, supposed, terminals, base, candidates, ranking, known, alike, args.strings)
+            looks, shows = self._looks(graph, candidates, ranking), [flow]
+            try:
+                supposed = self._supposer.suppose(stack, task, graph, solved, more + looks, trials=True)
+            except OutOfMemory:  # each is tried then, unless even that takes too much
+                shows.clear()
+                supposed = self._supposer.suppose(stack, task, graph, solved, more, trials=True)
+            study = Study(self._solver, supposed, terminals, base, candidates, ranking, alike, args.strings, shows)
             used_s = time.perf_counter() - began
             work = partial(self._studied, task, study, args, answers.about(graph), used_s)
             return Rest(work, stack.pop_all().close, rows_s(len(candidates), graph.network.n_arcs))
@@ -116,24 +124,11 @@ class ClosureStudy:
         flow, _ = self._solver.giving_way(graph, read, but=solved)
         return flow
 
-    def _known(
-        self,
-        graph: Graph,
-        solved: Solved,
-        candidates: Candidates,
-        ranking: Ranking,
-        flow: UnitArray,
-        control: Control,
-    ) -> UnitArray:
-        """int64[k]: what candidates cost that need not be tried, if there may be many to try; -1 for all others."""
-        known = np.full(len(candidates), -1, np.int64)
-        if ranking.top is not None and ranking.top <= BLOCK:
-            return known
-        self._solver.make_room(graph, Footprint(certain_nbytes(graph.network, candidates)), but=solved)
-        if graph.vertices is None:  # else a way round an edge may lead through a vertex that is full
-            known[candidates.costless(graph.network, flow, control)] = 0
-        certain = candidates.certain(graph.network, solved.terminals, flow, ranking.base, ranking.most, control)
-        return np.where(certain, ranking.most, known)
+    def _looks(self, graph: Graph, candidates: Candidates, ranking: Ranking) -> Footprint:
+        """What it takes to look for candidates that need no trial, if there may be many to try."""
+        if len(ranking.order) <= first_of(ranking.top):
+            return Footprint()
+        return Footprint(8 * graph.network.n_edges + certain_nbytes(graph.network, candidates))
 
     def _studied(
         self, task: Task, study: "Study", args: ClosureStudyArgs, about: dict[str, object], used_s: float
@@ -165,13 +160,15 @@ class Study:
     base: Answer
     candidates: Candidates
     ranking: Ranking
-    known: UnitArray
-    """int64[k]: how much the closure of each candidate is known to cost, -1 where that is not known before it is
-    tried."""
     alike: Indices
     """int64[k]: a number that candidates of the same effect share, of which only one is tried; -1 for all others."""
     strings: bool
     """Whether amounts are decimal strings."""
+    shows: list[UnitArray]
+    """The flow int64[m] that may show what candidates cost, until it has; nothing where there is no memory to look."""
+    known: UnitArray = field(init=False)
+    """int64[k]: how much the closure of each candidate is known to cost, -1 where that is not known before it is
+    tried."""
     _tried: dict[int, tuple[int, int, bool]] = field(default_factory=dict)
     """What one of those that are alike has come to, what was done for it, and whether everything was looked at."""
     _done: bool = False
@@ -181,24 +178,43 @@ class Study:
     def __post_init__(self) -> None:
         said = partial(said_of, self.supposed.graph.network, self.base.report.value, self.strings)
         self._text = lru_cache(TEXTS_KEPT)(said)
+        self.known = np.full(len(self.candidates), -1, np.int64)
 
     def run(self, task: Task) -> None:
         """Try candidates until no other can be among the best. Raises `Cancelled`."""
         if self._done:  # the answer could not be kept, and is written again
             return
-        order = self.ranking.order
-        blocks = [range(at, min(at + BLOCK, len(order))) for at in range(0, len(order), BLOCK)]
-        makers = [partial(self._block, order, trials) for trials in self.supposed.trials or (None,)]
+        order, first = self.ranking.order, first_of(self.ranking.top)
         task.row(0, len(order))
+        if self._try(task, order, range(min(first, len(order)))) and first < len(order):
+            self._look(task.control)
+            self._try(task, order, range(first, len(order)))
+        task.row(len(order), len(order))
+        self._done = True
+
+    def _try(self, task: Task, order: Indices, which: range) -> bool:
+        """Try these candidates, block by block; False if neither the rest of them nor any behind them matter."""
+        blocks = [which[at : at + BLOCK] for at in range(0, len(which), BLOCK)]
+        makers = [partial(self._block, order, trials) for trials in self.supposed.trials or (None,)]
         with closing(side_by_side(task.control, blocks, makers)) as found:
             for block, made in zip(blocks, found, strict=True):
                 if made is None:
-                    break
+                    return False
                 self.ranking.note(*made)
                 self.supposed.settle()
                 task.row(block.stop, len(order))
-        task.row(len(order), len(order))
-        self._done = True
+        return True
+
+    def _look(self, control: Control) -> None:
+        """Find what candidates cost that need not be tried, as the flow shows."""
+        if not self.shows:
+            return
+        flow = self.shows.pop()
+        network, candidates, ranking = self.supposed.graph.network, self.candidates, self.ranking
+        if self.supposed.graph.vertices is None:  # else a way round an edge may lead through a vertex that is full
+            self.known[candidates.costless(network, flow, control)] = 0
+        certain = candidates.certain(network, self.terminals, flow, ranking.base, ranking.most, control)
+        self.known[certain] = ranking.most[certain]
 
     def _block(self, order: Indices, trials: Trials | None, block: range, control: Control) -> Found | None:
         """What the candidates of a block come to; None if neither they nor any behind them matter."""
@@ -264,6 +280,12 @@ class Study:
             closed = json.dumps(names, separators=(",", ":"))
             lines.append(f'{{"row":{i},"{of}":{closed},{said}')
         yield "".join(lines).encode()
+
+
+def first_of(top: int | None) -> int:
+    """How many candidates are tried before those that need no trial are looked for: none where many rows are asked
+    for."""
+    return 0 if top is None or top > BLOCK else FIRST
 
 
 def said_of(network: Network, base: int, strings: bool, value: int, done: int, complete: bool) -> str:
