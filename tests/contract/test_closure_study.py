@@ -253,3 +253,19 @@ def test_a_study_ends_by_its_time_limit_or_a_cancel(http: httpx.Client) -> None:
     found = http.post("/v1/graphs/large/closure-study", json=asked | {"top": 3}).json()
     assert len(found["answers"]) == 3
     assert found["solved"] + found["skipped"] == m
+
+
+@pytest.mark.parametrize("top", [3, 100])
+def test_many_candidates_come_to_the_same_whether_their_flow_is_looked_at_or_not(http: httpx.Client, top: int) -> None:
+    """Each row of a grid carries one unit from left to right, and closing an edge costs nothing: so no study of a few
+    rows ends before all that carry flow were tried, or looked at."""
+    side = 24
+    at = np.arange(side * side).reshape(side, side)
+    tail, head = np.r_[at[:, :-1].ravel(), at[:-1].ravel()], np.r_[at[:, 1:].ravel(), at[1:].ravel()]
+    body = {"tail": tail.tolist(), "head": head.tolist(), "capacity": [5] * len(tail), "undirected": True}
+    graph = put(http, f"many-{top}", body)
+    ends = {"sources": at[:, 0].tolist(), "sinks": at[:, -1].tolist(), "supply": [1] * side, "demand": [1] * side}
+    few, whole = (ask(http, graph, **ends, top=n) for n in (top, None))
+    assert few["base"]["value"] == side
+    assert whole["solved"] > 400
+    assert shown(few) == shown(whole)[:top]

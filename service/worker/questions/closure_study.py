@@ -49,8 +49,12 @@ BLOCK: Final = 64
 """How many candidates are tried before their results decide which ones come next."""
 
 FIRST: Final = 256
-"""So many candidates are tried before those that need no trial are looked for, which takes about as long as some tens
-of searches of the network: most studies of a few rows have ended by then."""
+"""So many candidates are tried before those that need no trial are looked for: most studies of a few rows have ended
+by then."""
+
+LOOK_S: Final = 1e-6
+"""Seconds for each vertex and arc of the network that such a look takes, about. It is left out where all the trials to
+come are expected to take less."""
 
 CANDIDATE_BYTES: Final = 100
 """Bytes of memory for each candidate: its bounds, its result and its name."""
@@ -186,8 +190,11 @@ class Study:
             return
         order, first = self.ranking.order, first_of(self.ranking.top)
         task.row(0, len(order))
+        began = time.perf_counter()
         if self._try(task, order, range(min(first, len(order)))) and first < len(order):
-            self._look(task.control)
+            network, took_s = self.supposed.graph.network, time.perf_counter() - began
+            if not first or took_s / first * (len(order) - first) > LOOK_S * (network.n_vertices + network.n_arcs):
+                self._look(task.control)
             self._try(task, order, range(first, len(order)))
         task.row(len(order), len(order))
         self._done = True
