@@ -29,6 +29,9 @@ from service.store.watched import Read, watched
 MAX_TRIES: Final = 20
 """How often a commit is repeated because its connection is lost or others change its name."""
 
+PAGE: Final = 1000
+"""How many names are looked up at once."""
+
 IfMatch: TypeAlias = Wanted | None
 """The version a graph must be at for a command to be done, or several that will do; ``*``: any, but it must be there;
 ``absent``: it must not be, which a PUT asks for, and ``new``: the same for what is to become a copy."""
@@ -118,6 +121,16 @@ class Registry:
         """Names of the graphs a worker serves."""
         owners = texts(self._redis.hgetall(self._keys.owners), self._keys.owners)
         return sorted(name for name, owner in owners.items() if owner == worker)
+
+    def ids(self, names: Sequence[str]) -> dict[str, str]:
+        """The ids of the graphs that have these names now, without names that no graph has. A round trip for each
+        thousand."""
+        found: dict[str, str] = {}
+        for i in range(0, len(names), PAGE):
+            page = names[i : i + PAGE]
+            ids = zip(page, self._redis.hmget(self._keys.names, page), strict=True)
+            found |= {name: graph_id.decode(errors="replace") for name, graph_id in ids if graph_id is not None}
+        return found
 
     def sizes(self, names: Sequence[str]) -> dict[str, int]:
         """Bytes of host memory of these graphs at rest, as they were noted last; 0 for a name without a graph."""

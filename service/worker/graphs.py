@@ -37,6 +37,7 @@ from service.worker.copies import Copies
 from service.worker.counters import Counters
 from service.worker.graph import Graph, OpenEngine
 from service.worker.loading import Loader
+from service.worker.losses import Losses
 from service.worker.membership.moving import Mover, Tasks
 from service.worker.memory import Residents
 from service.worker.metrics import Residency, WorkerMetrics
@@ -70,11 +71,8 @@ from service.worker.solving import Solver
 from service.worker.structure import structure_change
 from service.worker.watching import Watcher
 
-LOST: Final = "Redis does not know the graph any more, and nobody has deleted it: bring Redis back with its data"
-"""A hint in the log."""
-
 NOTES_TOLD: Final = 100
-"""A heartbeat tells of so many graphs that were not restored as they were."""
+"""The most graphs whose notes a heartbeat reports."""
 
 MOST_DISPLACED: Final = 64
 """How many of the graphs that gave way to others between two heartbeats are remembered."""
@@ -104,11 +102,10 @@ class Graphs:
         budget = Footprint(settings.memory_budget_bytes, settings.device_budget_bytes)
         self.residents = Residents(budget, self._spilled)
         self._counters = Counters()
-        self._missed: set[str] = set()
-        """Graphs in memory that nobody was found to have at the last heartbeat."""
         self._displaced: deque[str] = deque(maxlen=MOST_DISPLACED)
         self._ownership = Ownership(client, keys)
         self._copies = Copies(client, keys, worker, settings, open_engine, self.residents, self._counters)
+        self._losses = Losses(client, keys, self._copies.registry, self._counters)
         self._saver = Saver(client, keys, settings, self.residents, self._counters, defer)
         self.mover = Mover(client, keys, worker, self.residents, self._saver, metrics, defer, tasks)
         self._results = Results(client, keys, settings.job_ttl_s)
@@ -271,6 +268,7 @@ class Graphs:
         Called now and then.
         """
         resident = self.residents.all()
+        strangers: list[Graph] = []
         owned = set(self._copies.owned()) if resident or self._copies.notes else set()
         for graph in resident:
             if graph.name in owned and graph.ahead is None:
@@ -278,24 +276,11 @@ class Graphs:
                 self._copies.note_if_changed(graph)
                 self._watcher.look_after(graph)
             elif graph.ahead is None or not graph.ahead.is_awaited:
-                self._let_go(graph)
-        self._missed &= {graph.name for graph in resident}
+                strangers.append(graph)
+        for graph in self._losses.look(strangers):
+            if self.residents.get(graph.name) is graph:  # no other one was loaded under its name meanwhile
+                self.residents.drop(graph.name)
         self._copies.forget_notes(but=owned)
-
-    def _let_go(self, graph: Graph) -> None:
-        """Forget a graph that another worker serves. One that nobody has is forgotten a heartbeat later, as it may be
-        deleted just now; if it is still here then, Redis has lost it."""
-        try:
-            owner = self._copies.registry.find(graph.name, graph.graph_id).owner
-        except Fenced:  # the name keeps changing: the next heartbeat sees what it has come to
-            return
-        if owner is None:
-            if graph.name not in self._missed:
-                self._missed.add(graph.name)
-                return
-            self._counters.count("graphs_lost")
-            log.error("graph_lost", graph=graph.name, version=graph.version, hint=LOST)
-        self.residents.drop(graph.name)
 
     def _spilled(self, graph: Graph) -> None:
         """Write a snapshot of a graph that has given way, so that it comes back fast enough when it is used."""

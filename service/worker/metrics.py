@@ -28,7 +28,7 @@ COUNTED: Final[Mapping[str, str]] = {
     "commits_shared": "Commits of several updates of one graph at once.",
     "certificate_failures": "Answers whose proof failed and that were therefore not given.",
     "fenced": "Commits refused because another process had written to the graph.",
-    "graphs_lost": "Graphs in memory that Redis does not know any more, though nobody has deleted them.",
+    "graphs_lost": "Graphs in memory that Redis does not know any more, and no delete of which is recorded.",
     "graphs_handed_back": "Graphs given back to the worker they were taken from.",
     "graphs_restored": "Graphs read back from Redis.",
     "flow_states_reopened": "Flow states solved again after a restart, before anybody asked.",

@@ -11,6 +11,8 @@ from service.protocol import CapacitiesArgs, EmptyArgs, Kind, MaxFlowArgs, Opera
 from service.store.applied import Fenced
 from service.store.keys import Keys
 from service.store.log import Log
+from service.worker.copies import Copies
+from service.worker.graphs import NOTES_TOLD
 from service.worker.process import Worker
 from service.worker.running.task import Forward
 from tests.graphs import diamond, drawn
@@ -191,6 +193,17 @@ def test_a_log_that_ends_too_early_is_no_graph(caller: Caller, worker: Worker, c
     for kind, args in ((Kind.CAPACITIES, CapacitiesArgs()), (Kind.PATCH, ADD_1)):
         assert code_of(lambda kind=kind, args=args: caller.reply(kind, "g", args)) == "worker_unavailable"  # type: ignore[misc]
     assert "the log ends at version 2; the graph is at 3" in worker.graphs.notes[0]
+
+
+def test_a_heartbeat_tells_of_some_notes_and_how_many_more_there_are(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The report of a worker is written with each heartbeat, and read by all."""
+    names = [f"g{i}" for i in range(NOTES_TOLD + 2)]
+    monkeypatch.setattr(Copies, "notes", dict.fromkeys(names, "why"))
+    assert worker.graphs.notes == [*(f"{name}: why" for name in names[:NOTES_TOLD]), "and 2 more graphs"]
+    monkeypatch.setattr(Copies, "notes", dict.fromkeys(names[:NOTES_TOLD], "why"))
+    assert worker.graphs.notes == [f"{name}: why" for name in names[:NOTES_TOLD]]
 
 
 def test_a_key_is_known_from_snapshots_alone(caller: Caller, worker: Worker, client: Any, keys: Keys) -> None:

@@ -40,6 +40,25 @@ def test_graphs_that_come_and_go_leave_the_feeds_of_a_few(
     assert client.zcard(keys.left_feeds) < MOST + AT_ONCE
 
 
+def test_which_graphs_nobody_has_deleted(client: Any, keys: Keys) -> None:
+    """The last that their feeds say decides; a feed that is not there says something as long as none was dropped."""
+    feeds, writer, other = LeftFeeds(client, keys, 2, 1), Feeds(client, keys, 100), "e" * 32
+    graphs = dict.fromkeys(["there", "deleted", "replaced", "of another kind", "without a feed"], "f" * 32)
+    with client.pipeline() as pipe:
+        for name in ("there", "deleted", "replaced"):
+            writer.loaded(pipe, name, graphs[name])
+        writer.deleted(pipe, graphs["deleted"], 1, name="deleted")
+        writer.loaded(pipe, "replaced", other)
+        pipe.set(keys.feed("of another kind"), "text")
+        pipe.execute()
+    assert feeds.of_no_deletion(graphs) == {"there", "without a feed"}
+    with client.pipeline() as pipe:
+        writer.deleted(pipe, other, 1, name="replaced")
+        pipe.execute()
+    assert feeds.of_no_deletion(graphs) == {"there"}
+    assert feeds.of_no_deletion({}) == set()
+
+
 def test_what_is_there_read_or_watched_is_kept(few: None, client: Any, keys: Keys) -> None:
     """A graph that was loaded again, by whichever release, a webhook's, and one with watches for the next load."""
     writer = Feeds(client, keys, 100)
