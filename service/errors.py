@@ -79,7 +79,7 @@ TITLES: Final[Mapping[str, str]] = {
     "has_lower_bounds": "Edges have lower bounds, which this does not keep",
     "infeasible": "More flow is asked for than the graph can carry",
     "already_exists": "There is one of this name",
-    "worker_drained": "A drained worker takes no graphs",
+    "worker_drained": "The worker is drained, or it is the last one that may have graphs",
     "version_conflict": "The graph is at another version",
     "version_unavailable": "This version of the graph cannot be had",
     "idempotency_conflict": "The Idempotency-Key was used for another request",

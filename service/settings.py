@@ -171,8 +171,8 @@ class Settings(BaseSettings):
     metrics_file: NamedPath | None = None
     """Where an API process keeps its figures for those that share its port; `headrace serve` sets it."""
     only_workers: str = ""
-    """For a worker of a `headrace serve` with a Redis of its own: the names of all workers that there are, separated by
-    commas. Graphs of any other one, which was there before a restart with fewer, are taken without waiting for it."""
+    """Set by `headrace serve` with its own Redis: its workers, separated by commas. Any other name is left over from a
+    start with more workers; its graphs are taken as soon as its lease has ended."""
     lock_descriptor: int | None = Field(default=None, ge=0)
     """The lock file of `headrace serve`, as an API process inherits it: it says whether the data is gone."""
     tls_cert: NamedPath | None = None

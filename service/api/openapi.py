@@ -122,12 +122,16 @@ FORMS_AND_MAP: Final[dict[int | str, dict[str, Any]]] = {
 RESULT_FORMS: Final = {**FORMS_AND_MAP[200]["content"], **ROW_FORMS[200]["content"]}
 """The responses with the result of a job, in the form that its question asked for."""
 
+PROBLEM: Final = {"content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemInfo"}}}}
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     "default": {
         "description": "A refusal, with its stable `code`",
-        "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemInfo"}}},
+        **PROBLEM,
         **told("Retry-After", "WWW-Authenticate", "Accept-Encoding"),
     }
+}
+LAST_WORKER: Final[dict[int | str, dict[str, Any]]] = {
+    409: {"description": "`worker_drained`: no other worker may have the graphs, nor is one expected", **PROBLEM}
 }
 NOT_MODIFIED: Final[dict[int | str, dict[str, Any]]] = {
     304: {"description": "The caller has this answer", **told("ETag")}

@@ -59,7 +59,7 @@ class Dispatcher:
         self.rows = Rows(self._jobs, self._events, self.blobs, self.wait)
         placement = Placement(self.client, self.keys, self.watch, settings.queue_limit)
         self._submission = Submission(self.client, self.keys, placement, partial(data_is_gone, settings))
-        self.drains = Drains(self.client, self.keys, self.watch)
+        self.drains = Drains(self.client, self.keys, self.watch, settings.lease_s)
         self._written = AsyncWritten(self.client, self.keys)
         self.versions = Versions(settings, self.keys)
         self._submitted = 0

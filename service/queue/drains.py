@@ -1,24 +1,29 @@
 """Which workers are drained: they give their graphs away, and get none, until that is taken back."""
 
 import time
-from typing import Any
+from typing import Any, Final
 
 import redis.asyncio
 
 from service.errors import ServiceError
-from service.queue.models import Drained
+from service.queue.models import Drained, WorkerInfo
 from service.queue.watch import Watch, away
 from service.store.connection import AWAY
 from service.store.keys import Keys
+
+EXPECTED_LEASES: Final = 6
+"""A worker that is away is expected back for so many leases after its last heartbeat: its supervisor starts it again
+within some seconds, and it reads its kernels then."""
 
 
 class Drains:
     """Reads and writes it for API processes. Methods raise ServiceError only."""
 
-    def __init__(self, client: redis.asyncio.Redis, keys: Keys, watch: Watch) -> None:
+    def __init__(self, client: redis.asyncio.Redis, keys: Keys, watch: Watch, lease_s: float) -> None:
         self._redis: Any = client
         self._keys = keys
         self._watch = watch
+        self._lease_s = lease_s
 
     async def set(self, worker: str, drained: bool) -> Drained:
         """Drain a worker, or take that back, and say how many graphs it still serves.
@@ -29,8 +34,8 @@ class Drains:
         keys, workers = self._keys, {info.name: info for info in await self._watch.workers()}
         if worker not in workers:
             raise ServiceError("unknown_worker", f"there is no worker {worker!r}")
-        others = [info for info in workers.values() if info.name != worker and info.alive and not info.draining]
-        if drained and not workers[worker].draining and not any(info.ready for info in others):
+        others = [info for info in workers.values() if info.name != worker and self._is_there_or_expected(info)]
+        if drained and not workers[worker].draining and not any(info.alive and info.ready for info in others):
             detail = f"no worker but {worker} may have graphs now: they could go nowhere, nor could new ones"
             raise ServiceError("worker_unavailable" if others else "worker_drained", detail)
         try:
@@ -42,3 +47,8 @@ class Drains:
         except AWAY as error:
             raise away(error) from error
         return Drained(worker=worker, draining=drained, graphs_left=owners.count(worker.encode()))
+
+    def _is_there_or_expected(self, info: WorkerInfo) -> bool:
+        """Whether a worker may have graphs, or will soon: one between two processes has no lease."""
+        is_expected = info.heartbeat_age_s < EXPECTED_LEASES * self._lease_s
+        return not info.draining and (info.alive or is_expected)

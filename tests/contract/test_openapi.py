@@ -89,6 +89,13 @@ def test_every_operation_says_what_it_refuses(document: dict[str, Any]) -> None:
             assert "422" not in operation["responses"], (method, path)
 
 
+def test_a_drain_says_when_it_is_refused_for_good(document: dict[str, Any]) -> None:
+    """Its 503 is worth another try, and this is not."""
+    answer = document["paths"]["/v1/workers/{worker}/drain"]["put"]["responses"]["409"]
+    assert "`worker_drained`" in answer["description"]
+    assert answer["content"] == document["paths"]["/livez"]["get"]["responses"]["default"]["content"]
+
+
 def test_every_member_of_a_body_or_an_answer_has_a_type(document: dict[str, Any]) -> None:
     """No generated client has to guess: amounts are one component, everywhere."""
     schemas = document["components"]["schemas"]

@@ -497,6 +497,7 @@ def test_nobody_waits_for_workers_that_are_no_more(client: Any, keys: Keys, monk
     Takeover(client, keys, "w1", 5.0, only_workers=("w1", "w2")).check()
     owners = {name.decode(): owner.decode() for name, owner in client.hgetall(keys.owners).items()}
     assert owners == {"of-w1": "w1", "of-w2": "w2", "of-gone": "w1", "of-alive": "alive"}
+    assert {name.decode() for name in client.hkeys(keys.workers)} == {"w1", "w2", "alive"}, "it stays away for no day"
 
 
 def test_a_worker_that_comes_back_at_this_moment_is_not_forgotten(

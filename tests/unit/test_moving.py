@@ -10,7 +10,9 @@ import redis
 
 from gpu_engine.generators import grid
 from service.protocol import CapacitiesArgs, Kind, MaxFlowArgs, MoveArgs, Operation, PatchArgs
+from service.queue.drains import EXPECTED_LEASES
 from service.queue.models import WorkerReport
+from service.settings import Settings
 from service.store.handover import Handover
 from service.store.keys import Keys
 from service.store.ownership import Ownership
@@ -158,6 +160,24 @@ def test_where_a_graph_cannot_go(caller: Caller, pair: tuple[Worker, Worker], cl
 
 def owners(client: Any, keys: Keys) -> dict[str, str]:
     return {name.decode(): owner.decode() for name, owner in client.hgetall(keys.owners).items()}
+
+
+def test_a_drain_waits_for_a_worker_that_is_started_again(
+    caller: Caller, worker: Worker, client: Any, keys: Keys, settings: Settings
+) -> None:
+    """Between two processes it has no lease. One that is away for longer, or drained, gets no graphs."""
+
+    def refused(silent_s: float) -> str:
+        other = {"name": "w1", "pid": 1, "ready": True, "engine": "cpu", "graphs": 3, "bytes": 0}
+        report = WorkerReport.model_validate(other | {"beat_at": time.time() - silent_s})
+        client.hset(keys.workers, "w1", report.model_dump_json())
+        return code_of(lambda: caller.run(caller.dispatcher.drains.set("w0", True)))
+
+    assert refused(settings.lease_s) == "worker_unavailable"
+    assert refused(EXPECTED_LEASES * settings.lease_s + 1) == "worker_drained"
+    client.hset(keys.draining, "w1", "0 drain")
+    assert refused(settings.lease_s) == "worker_drained"
+    assert not client.hexists(keys.draining, "w0")
 
 
 def test_a_worker_is_drained_and_gets_nothing_back(

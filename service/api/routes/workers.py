@@ -9,7 +9,7 @@ from service.api.backend import Context, GraphName
 from service.api.bodies.receive import read_body, refuse_body
 from service.api.guards.access import Caller, CallerOf
 from service.api.headers import require_json
-from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, PREFER, PROBLEMS, request_body
+from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, LAST_WORKER, PREFER, PROBLEMS, request_body
 from service.api.replies.answers import answer, json_response
 from service.api.routes.graphs import MAX_SMALL_BODY_BYTES
 from service.errors import ServiceError
@@ -38,7 +38,7 @@ async def get_worker(worker: WorkerName, backend: Context, caller: CallerOf) -> 
     raise ServiceError("unknown_worker", f"there is no worker {worker!r}")
 
 
-@router.put("/workers/{worker}/drain", response_model=Drained)
+@router.put("/workers/{worker}/drain", response_model=Drained, responses=LAST_WORKER)
 async def drain_worker(worker: WorkerName, request: Request, backend: Context) -> Response:
     """Have a worker give all its graphs to the others, one after the other, and get no new ones."""
     await refuse_body(request)

@@ -55,7 +55,8 @@ class Takeover:
     ) -> None:
         """`on_taken` is told of the graphs that have come from one worker, and `show_life` is called again and again
         while much is taken: it is done in the thread of the heartbeat, and others would take over from this worker.
-        If there are ``only_workers``, nobody waits for one of another name."""
+        If there are ``only_workers``, graphs of a worker with any other name are taken once its lease has ended, and it
+        is forgotten then."""
         self._redis: Any = client
         self._keys = keys
         self._worker = worker
@@ -78,7 +79,7 @@ class Takeover:
                 continue
             if not self._redis.exists(self._keys.lease(report.name)):
                 self._take_from(report.name)
-                if self._silences.is_forgotten(report):
+                if self._silences.is_forgotten(report) or self._is_no_more(report.name):
                     self._forget(report.name)
 
     def _is_no_more(self, other: str) -> bool:

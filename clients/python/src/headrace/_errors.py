@@ -189,7 +189,7 @@ class UnknownWorker(ApiError):
 
 
 class WorkerDrained(ApiError):
-    """The worker gives its graphs away, and gets none until that is taken back."""
+    """The worker is drained, or it is the last one that may have graphs."""
 
     code = "worker_drained"
 
