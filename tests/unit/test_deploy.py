@@ -228,7 +228,7 @@ def test_worker_is_checked_under_its_own_name(name: str) -> None:
     assert service["profiles"] == [kind]
     if service["command"] == ["headrace", "worker"]:
         assert service["environment"]["HEADRACE_GPUS"] == "${HEADRACE_GPUS:-all}"
-        assert plan(Settings(gpus="all"), list_devices=lambda: ["H200"])[0].name.startswith(f"{kind}-")
+        assert plan(Settings(gpus="all", engine="auto"), list_devices=lambda: ["H200"])[0].name.startswith(f"{kind}-")
         assert service["healthcheck"]["test"][-2:] == ["workers", f"{kind}-"]
         return
     own_name = service["command"][service["command"].index("--name") + 1]
