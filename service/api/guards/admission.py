@@ -57,7 +57,9 @@ CROWDED_COMMANDS: Final = 100
 """The try comes no sooner than this many commands take."""
 
 TRIES: Final = 2
-"""After the line was cut, `queue_target_s` is divided by this number, unless the count of cuts is a multiple of it."""
+"""The line is cut when it is full: whoever is beyond what a crowded lane holds is refused. A lane that is opened for a
+try has room for what takes `queue_target_s` divided by this number, or all of `queue_target_s` if the count of cuts
+since it was calm is a multiple of this number."""
 
 LANES_KEPT: Final = 10_000
 
