@@ -89,6 +89,8 @@ def _net_inflow(
     outside = -1
     for row in range(len(edge_arc)):
         units, arc = flow[row], edge_arc[row]
+        if units == 0:  # within the bounds of any edge
+            continue
         least = -capacity[row] if undirected[row if len(undirected) > 1 else 0] else 0
         if (units < least or units > capacity[row]) and outside < 0:
             outside = row
