@@ -24,6 +24,8 @@ from gpu_engine.closures.detours import go_another_way
 from gpu_engine.closures.domains import domains
 from gpu_engine.closures.nested import levels
 from gpu_engine.control import Control
+from gpu_engine.cpu.drain import drain
+from gpu_engine.cpu.scratch import SCRATCH
 from gpu_engine.engine import Engine, FlowState
 from gpu_engine.footprint import unlimited
 from gpu_engine.formats import pack, unpack
@@ -110,6 +112,7 @@ def warm_up_engine(open_engine: OpenEngine) -> None:
     _growth(Network(EDGES), open_engine)
     _matching(Network(PAIRS), open_engine)
     _wider(Network(EDGES), open_engine)
+    _mirrored(Network(EDGES))
 
 
 def warm_up_others() -> None:
@@ -138,6 +141,8 @@ def _question(network: Network, open_engine: OpenEngine) -> None:
             engine.certificate(state, complete=False)
     for trials in engine.fork(states[0]).trials(1):
         trials.run(Changes.closing(np.array([0, 1]), np.array([0])), Control())
+    nothing = np.empty(0, np.int64)
+    engine.fork(states[1]).overlay(nothing, nothing, pairs[0])  # the same without caps
     for state in states:
         engine.flow(state)
         cut = engine.cut(state)
@@ -145,6 +150,14 @@ def _question(network: Network, open_engine: OpenEngine) -> None:
         engine.bottlenecks(state)
         engine.certificate(state)
         engine.close(state)
+
+
+def _mirrored(network: Network) -> None:
+    """The drain of deficits, which is a kernel of its own: solves as small as those above leave none to it."""
+    n = network.n_vertices
+    drain(
+        network, network.arc_capacity(), np.zeros(n, np.int64), np.zeros(n, np.int8), Control(), SCRATCH, mirrored=True
+    )
 
 
 def _answers(network: Network, path: list[int]) -> None:

@@ -227,6 +227,12 @@ for module in modules:
             called |= {kernel: module.__name__ for kernel in found if isinstance(kernel, Dispatcher)}
 assert 40 < len(called) < len(every)
 warm_up(CpuEngine)
+one_way = sorted(
+    kernel.py_func.__name__
+    for kernel in every
+    if "mirror" in inspect.signature(kernel.py_func).parameters and 0 < len(kernel.overloads) < 2
+)
+assert not one_way, f"compiled for one direction alone: {one_way}"
 cold = sorted(f"{kernel.py_func.__module__}.{kernel.py_func.__name__}" for kernel in called if not kernel.overloads)
 print("not reached:", *cold)
 """
