@@ -45,6 +45,7 @@ STATUS: Final[Mapping[str, int]] = {
     "out_of_memory": 507,
     "rate_limited": 429,
     "worker_unavailable": 503,
+    "data_gone": 503,
     "unauthorised": 401,
     "forbidden": 403,
     # Not about the body: the request's own shape, and our faults.
@@ -88,6 +89,7 @@ TITLES: Final[Mapping[str, str]] = {
     "out_of_memory": "Not enough memory",
     "rate_limited": "Too much work is waiting",
     "worker_unavailable": "No worker can answer now",
+    "data_gone": "The files of Redis are gone",
     "unauthorised": "An API key is needed",
     "forbidden": "This caller may not do this",
     "invalid_request": "A header or a parameter is not valid",
@@ -104,10 +106,10 @@ OTHER_REQUEST: Final = (
 """Detail of an idempotency_conflict."""
 
 DATA_GONE: Final = (
-    "the files of Redis were removed or replaced while the service runs: all that it has is lost when it ends, so "
-    "changes are refused. Export the graphs while it answers, then start it again"
+    "the files of Redis were removed or replaced while the service runs. Everything is lost when Redis stops. Changes "
+    "of graphs and webhooks are refused. Export the graphs, then start the service again"
 )
-"""Detail of /readyz and of refused changes then, and a hint in the log."""
+"""Detail of data_gone, which is answered to /readyz and to changes then, and a hint in the log."""
 
 
 class ServiceError(Exception):

@@ -197,13 +197,16 @@ def _table(settings: "Settings") -> "Iterator[ApiKeys]":
 
 @contextmanager
 def open_keys(settings: "Settings") -> "Iterator[ApiKeys]":
-    """The keys in the Redis of `settings`; an embedded one that does not run is started for as long as this lasts."""
+    """The keys in the Redis of `settings`; an embedded one that does not run is started for as long as this lasts.
+    Raises `DataDirInUse` where it runs and has lost its files: a key would be lost with it, or be made elsewhere."""
     import redis
 
     from service.host import redis_server
-    from service.host.data_dir import locked
+    from service.host.data_dir import DataDirInUse, files_were_lost, locked, other_files
     from service.store.connection import connect
 
+    if settings.redis_url is None and files_were_lost(settings.data_dir):
+        raise DataDirInUse(other_files(settings.data_dir))
     client = connect(settings)
     try:
         client.ping()

@@ -239,7 +239,7 @@ def status(json: Json = False, key: Key = None, url: Url = DEFAULT_URL) -> None:
     redis = found.details["redis"]
     durable = f"append-only file, fsync {redis['fsync']}" if redis["appendonly"] else "no append-only file known of"
     if redis.get("data_gone"):
-        durable = "its files were removed or replaced while it runs: what it has is lost when it ends"
+        durable = "its files were removed or replaced while it runs: everything is lost when it stops"
     if redis.get("maxmemory_policy") not in (None, "noeviction"):
         durable += f", and its maxmemory-policy {redis['maxmemory_policy']} loses graphs"
     used = f"{redis['version']}, {size(redis['used_memory_bytes'])} in use, {durable}"

@@ -8,7 +8,6 @@ before, and what is torn at its end is mended in the copy.
 """
 
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -18,20 +17,13 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Final
 
-from service.errors import DATA_GONE
 from service.host import torn_log
-from service.host.data_dir import is_not_kept
+from service.host.data_dir import files_were_lost, other_files
+from service.host.manifest import FOLDER, LINE, SINGLE, manifest_of, named_in
 from service.host.redis_program import without_manifest
 from service.host.redis_server import data_of
 from service.settings import Settings
 from service.store import keys_seen
-
-FOLDER: Final = "appendonlydir"
-SINGLE: Final = "appendonly.aof"
-"""The one file of servers before Redis 7, which is replaced as a whole."""
-
-LINE: Final = re.compile(r"file (\S+) seq \d+ type [bi]")
-"""A line of a manifest that names a dump or a file of commands. Files of another type a rewrite made useless."""
 
 MAX_TRIES: Final = 100
 PAUSE_S: Final = 0.05
@@ -46,8 +38,8 @@ def back_up_service(settings: Settings, target: Path) -> int:
     """Copy what the data directory of a `headrace serve` keeps, as `back_up` does, so that another one starts on it."""
     if settings.redis_url is not None:
         raise NoBackup("the data are in a Redis of your own: back up its files, as docs/running.md says")
-    if is_not_kept(settings.data_dir):
-        raise NoBackup(f"what lies in {settings.data_dir} is not what the service has that runs on it: {DATA_GONE}")
+    if files_were_lost(settings.data_dir):
+        raise NoBackup(other_files(settings.data_dir))
     data = data_of(settings)
     return back_up(data, target, within=data.name, beside=[settings.data_dir / keys_seen.FILE])
 
@@ -100,14 +92,14 @@ def _opened(source: Path, stack: ExitStack) -> tuple[dict[str, IO[bytes]], tuple
     """Files that belong together, by their paths in `source`, and the path and lines of their manifest, if any."""
     for _ in range(MAX_TRIES):
         tried = stack.enter_context(ExitStack())
-        manifest = next(source.glob(f"{FOLDER}/*.manifest"), None)
+        manifest = manifest_of(source)
         with suppress(FileNotFoundError):  # the server has just begun other files
             if manifest is None:
                 return {SINGLE: tried.enter_context((source / SINGLE).open("rb"))}, ("", b"")
             text = manifest.read_text()
-            names = [found[1] for found in map(LINE.match, text.splitlines()) if found is not None]
             files: dict[str, IO[bytes]] = {}
-            files |= {f"{FOLDER}/{name}": tried.enter_context((source / FOLDER / name).open("rb")) for name in names}
+            for name in named_in(text):
+                files[f"{FOLDER}/{name}"] = tried.enter_context((source / FOLDER / name).open("rb"))
             lines = "".join(f"{line}\n" for line in text.splitlines() if LINE.match(line))
             return files, (f"{FOLDER}/{manifest.name}", lines.encode())
         tried.close()

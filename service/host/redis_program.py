@@ -16,6 +16,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from service.host.manifest import FOLDER, TEMPORARY, manifest_of
 from service.settings import folder_of_sockets
 
 FORMAT: Final = re.compile(rb"REDIS\d{4}|VALKEY\d{3}")
@@ -49,7 +50,11 @@ class Program:
 
 
 EMPTY_BYTES: Final = 1024
-"""The dump of no data is smaller. A server that was killed in its very first start leaves it without a manifest."""
+"""A base file of fewer bytes may hold no data. A server that was killed in its very first start leaves such a one
+without a manifest."""
+
+DATABASE: Final = b"\xfe\x00\xfb"
+"""What stands before the keys of the first database in a dump, and in none that has no keys."""
 
 
 def identify(path: str) -> Program:
@@ -69,7 +74,7 @@ def unreadable(program: Program, data: Path) -> str | None:
 
     Cost: a look at the dump they begin with; if another program wrote it, a start on an empty one, 0.1 s.
     """
-    files = data / "appendonlydir"
+    files = data / FOLDER
     if not files.is_dir():
         return None
     if program.version < SEVERAL_FILES_SINCE:
@@ -86,11 +91,27 @@ def unreadable(program: Program, data: Path) -> str | None:
 def without_manifest(data: Path) -> str | None:
     """Why no server may start on the append-only files in `data` as they are: one that finds no manifest begins with
     nothing, and may go on in a file that is there. None if there is a manifest, or no file either."""
-    files = data / "appendonlydir"
-    left = sorted(path.name for path in files.glob("*.aof.*.*") if path.stat().st_size > EMPTY_BYTES)
-    if not left or any(files.glob("*.manifest")):
+    files = data / FOLDER
+    left = sorted(path.name for path in files.glob("*.aof.*.*") if _holds_data(path))
+    if not left or manifest_of(data) is not None:
         return None
-    return f"{files} has {left[0]} and no manifest, so a server would begin with nothing: put the whole folder back"
+    return (
+        f"{files} has {left[0]} and no manifest, so a server would begin with nothing: put the whole folder back, or "
+        "write the manifest as docs/operations.md says"
+    )
+
+
+def _holds_data(path: Path) -> bool:
+    """Whether an append-only file has more than the dump of no data. In a file of commands one byte is data."""
+    if path.name.startswith(TEMPORARY):
+        return False
+    try:
+        size = path.stat().st_size
+        if path.suffix != ".rdb" or not 0 < size < EMPTY_BYTES:
+            return size > 0
+        return DATABASE in path.read_bytes()
+    except FileNotFoundError:  # a live server has removed it
+        return False
 
 
 def _writer(head: bytes) -> str | None:

@@ -97,7 +97,7 @@ def start(settings: Settings, *arguments: str, **options: Any) -> "subprocess.Po
     try:
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
     except FileExistsError:
-        raise NoRedisServer(f"{data} is no folder, as it has to be: move it away, or {OTHER_FOLDER}") from None
+        raise NoRedisServer(f"{data} must be a folder and is a file: move it away, or {OTHER_FOLDER}") from None
     if lost := without_manifest(data):
         raise NoRedisServer(f"{lost}, or {OTHER_FOLDER}")
     program = find_server(data)

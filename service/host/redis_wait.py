@@ -29,7 +29,10 @@ UNFIT: Final = {
 """Why a server in one of these modes cannot serve."""
 
 
-FORGETS: Final = "it has no append-only file, and loses what was acknowledged when it ends: CONFIG SET appendonly yes"
+FORGETS: Final = (
+    "Redis keeps no append-only file: changes since its last dump are lost when it stops. "
+    "Run CONFIG SET appendonly yes."
+)
 """A hint in the log."""
 
 log = structlog.get_logger(__name__)

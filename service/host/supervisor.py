@@ -16,18 +16,17 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import structlog
-
 from service.connections.certificate import load_certificate
-from service.errors import DATA_GONE
 from service.host import redis_server
 from service.host.children import Child, Popen, spawn_options, stop_together
-from service.host.data_dir import Kept, Lock, locked
+from service.host.data_dir import Lock, locked
 from service.host.ending import end_by_signals
 from service.host.files import take_files
 from service.host.gpus import WorkerPlan, check_engine, plan
+from service.host.kept import FileWatch, Kept
 from service.host.kernels import check_kernels
 from service.host.listeners import is_loopback, listening, url_of
+from service.host.manifest import FOLDER
 from service.host.redis_wait import await_redis
 from service.host.refusal import CannotServe
 from service.settings import PREFIX, Settings
@@ -49,15 +48,9 @@ CORES_PER_API: Final = 4
 MOST_API_PROCESSES: Final = 8
 """Unless more are wanted: a single Redis has no time for more."""
 
-LOOK_S: Final = 1.0
-SAY_S: Final = 60.0
-"""Time between two looks at the files of the embedded server, and between two lines which say that they are gone."""
-
 STOP_API_S: Final = 15.0
 STOP_WORKER_S: Final = 30.0
 STOP_REDIS_S: Final = 60.0
-
-log = structlog.get_logger("headrace.supervisor")
 
 
 def serve(
@@ -113,8 +106,8 @@ def _serve(
         lock.write(url=url)
         children = _children(settings, workers, lock, listeners)
         try:
-            kept, tell = partial(_kept, settings), partial(lock.write, url=url)
-            _watch(children, url, stop, announce, kept, lambda gone: tell(data_gone=gone))
+            files = FileWatch(partial(_kept, settings), partial(lock.tell, url=url))
+            _watch(children, url, stop, announce, files)
         finally:
             first_api = len(children) - len(listeners)
             first_worker = first_api - len(workers)
@@ -184,13 +177,10 @@ def _watch(
     url: str,
     stop: threading.Event,
     announce: Callable[[str], None],
-    kept: Callable[[], Kept],
-    tell: Callable[[bool], None],
+    files: FileWatch,
 ) -> None:
-    """Keep the children alive until `stop`. `tell` hears whether what is `kept` is gone, when that changes."""
-    announced = told = False
-    next_probe = next_look = next_say = 0.0
-    files = Kept()
+    """Keep the children alive, and look after the `files` once all are ready, until `stop`."""
+    announced, next_probe = False, 0.0
     while not stop.wait(POLL_S):
         for child in children:
             child.keep_alive()
@@ -201,23 +191,15 @@ def _watch(
             announced = _is_ready(url)
             next_probe = time.monotonic() + 2 * POLL_S
             if announced:
-                files = kept()
+                files.begin()
                 announce(url)
-        if now >= next_look:
-            gone, next_look = files.gone(), now + LOOK_S
-            if gone is not None and now >= next_say:
-                log.error("data_gone", path=str(gone), hint=DATA_GONE)
-                next_say = now + SAY_S
-            if told != (gone is not None):
-                with suppress(OSError):  # it is told at the next look
-                    tell(not told)
-                    told = not told
+        files.look(now)
 
 
 def _kept(settings: Settings) -> Kept:
     """What the embedded server must find again when it is started the next time."""
     data = redis_server.data_of(settings)
-    return Kept() if settings.redis_url is not None else Kept(data, data / "appendonlydir")
+    return Kept() if settings.redis_url is not None else Kept(data, data / FOLDER, data=data)
 
 
 def _is_ready(url: str) -> bool:

@@ -25,6 +25,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from service.host.manifest import manifest_of
+
 MULTI: Final = b"*1\r\n$5\r\nMULTI\r\n"
 EXEC: Final = b"*1\r\n$4\r\nEXEC\r\n"
 LONGEST_NUMBER: Final = 32
@@ -84,7 +86,7 @@ def cut_tears(data_dir: Path) -> int:
     Cost: a search through each file.
     """
     removed = 0
-    for manifest in data_dir.glob("appendonlydir/*.manifest"):
+    for manifest in filter(None, [manifest_of(data_dir)]):
         found = sorted(IN_USE.findall(manifest.read_text()), key=lambda file: int(file[1]))
         paths = [path for name, _ in found if (path := manifest.with_name(name)).is_file()]
         tears = (_tear(path) for path in paths)

@@ -38,6 +38,9 @@ NEEDS: Final = {
 }
 """The need of room of each kind of command that changes something. All other kinds have `Need.ANSWER`."""
 
+CHANGES: Final = frozenset({*NEEDS, Kind.SNAPSHOT})
+"""The kinds of command that are refused where what is acknowledged would be lost."""
+
 FIRST_PAUSE_S: Final = 0.02
 LONGEST_PAUSE_S: Final = 0.5
 
@@ -63,11 +66,11 @@ class Submission:
     async def submit(self, command: Command) -> str:
         """Queue the command. Returns the id of its job: the command's own, or that of the first command under its key.
 
-        Raises rate_limited, worker_unavailable, unknown_graph, idempotency_conflict or out_of_memory. Cost: two round
-        trips, which short commands share.
+        Raises rate_limited, worker_unavailable, data_gone, unknown_graph, idempotency_conflict or out_of_memory. Cost:
+        two round trips, which short commands share.
         """
-        if command.kind in NEEDS and self._is_lost():
-            raise ServiceError("worker_unavailable", DATA_GONE)
+        if command.kind in CHANGES and self._is_lost():
+            raise ServiceError("data_gone", DATA_GONE)
         text = await beside(command.carried, command.to_json)
         pause_s, deadline, tried = FIRST_PAUSE_S, time.monotonic() + PATIENCE_S, False
         if self._group.takes(command, text):

@@ -9,9 +9,11 @@ import os
 from contextlib import suppress
 from typing import Final
 
+from service.errors import DATA_GONE, ServiceError
 from service.settings import Settings
 
-MOST_BYTES: Final = 4096
+MOST_BYTES: Final = 32_768
+"""A path of 4,096 bytes stands in the file, of which each byte may be written as six."""
 
 
 def data_is_gone(settings: Settings) -> bool:
@@ -22,3 +24,9 @@ def data_is_gone(settings: Settings) -> bool:
     with suppress(OSError, ValueError, AttributeError):  # it may be written just now
         return bool(json.loads(os.pread(settings.lock_descriptor, MOST_BYTES, 0)).get("data_gone"))
     return False
+
+
+def refuse_if_lost(settings: Settings) -> None:
+    """Raises data_gone where what is acknowledged now would be lost when the service ends."""
+    if data_is_gone(settings):
+        raise ServiceError("data_gone", DATA_GONE)

@@ -19,9 +19,11 @@ from typing import Any
 
 import httpx
 import pytest
+import redis
 from headrace import Client
 
 from service.host.backup import NoBackup, back_up_service
+from service.host.manifest import FOLDER
 from service.settings import Settings
 from tests.serving import PATIENCE_S, Service, eventually, serve_command, serving
 from tests.shared_services import Services
@@ -42,6 +44,14 @@ def refused(data_dir: Path, *options: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def no_key(data_dir: Path) -> str:
+    """What `headrace keys create` says where it must make none."""
+    command = [sys.executable, "-m", "service.cli", "keys", "create", "ops", "--yes", "--data-dir", str(data_dir)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
     return done.stderr
 
 
@@ -101,6 +111,8 @@ def test_files_that_are_removed_under_it_are_told_of(tmp_path: Path) -> None:
     data_dir, log = tmp_path / "data", tmp_path / "log"
     with serving(data_dir, log) as service:
         load(service)
+        hook = {"url": "https://example.com/in", "graphs": ["city"]}
+        assert service.http.put("/v1/webhooks/pager", json=hook).status_code == 201
         assert "data_gone" not in log.read_text()
         assert service.http.get("/readyz").status_code == 200
         shutil.rmtree(data_dir)
@@ -119,18 +131,49 @@ def test_files_that_are_removed_under_it_are_told_of(tmp_path: Path) -> None:
             service.http.patch("/v1/graphs/city/capacities", json={"edges": [0], "set": [1]}),
             service.http.put("/v1/graphs/other", json={"n_vertices": 2, "tail": [0], "head": [1], "capacity": [1]}),
             service.http.delete("/v1/graphs/city"),
+            service.http.post("/v1/graphs/city/snapshots"),
+            service.http.put("/v1/webhooks/new", json=hook),
+            service.http.post("/v1/webhooks/pager:rotate"),
+            service.http.delete("/v1/webhooks/pager"),
         ):
-            assert (change.status_code, change.json()["code"]) == (503, "worker_unavailable")
-            assert "changes are refused" in change.json()["detail"]
+            assert (change.status_code, change.json()["code"]) == (503, "data_gone")
+            assert "Changes of graphs and webhooks are refused" in change.json()["detail"]
         assert value(service) == (2, 3.5)
+        assert "is not what the service has that runs on it" in no_key(data_dir)
+        assert not data_dir.exists()
         data_dir.mkdir()
-        (data_dir / "serve.lock").write_text(json.dumps({"pid": service.process.pid, "data_gone": True}))
+        eventually((data_dir / "serve.lock").exists)
+        eventually(lambda: json.loads((data_dir / "serve.lock").read_text())["data_gone"])
         with pytest.raises(NoBackup, match="is not what the service has that runs on it"):
             back_up_service(Settings(data_dir=data_dir), tmp_path / "copy")
-        redis = service.http.get("/status").json()["redis"]
-        assert (redis["data_gone"], redis["appendonly"]) == (True, False)
+        assert "is not what the service has that runs on it" in no_key(data_dir)
+        assert [path.name for path in data_dir.iterdir()] == ["serve.lock"]
+        told_of = service.http.get("/status").json()["redis"]
+        assert (told_of["data_gone"], told_of["appendonly"]) == (True, False)
         assert "Not durable: the files" in service.http.get("/status", headers={"Accept": "text/html"}).text
         assert "headrace_redis_appendonly 0.0" in service.http.get("/metrics").text
+
+
+def test_files_that_are_removed_from_folders_that_stay_are_told_of(tmp_path: Path) -> None:
+    """As by a cleaner that takes old files and leaves folders. Redis writes all it has into new files when it is asked
+    to, which ends the trouble."""
+    with serving(tmp_path) as service:
+        load(service)
+        for file in (tmp_path / "redis" / FOLDER).iterdir():
+            file.unlink()
+        eventually(lambda: service.http.get("/readyz").status_code == 503)
+        change = {"edges": [0], "set": [1]}
+        assert service.http.patch("/v1/graphs/city/capacities", json=change).json()["code"] == "data_gone"
+        with pytest.raises(NoBackup, match="is not what the service has that runs on it"):
+            back_up_service(Settings(data_dir=tmp_path), tmp_path / "copy")
+        assert "is not what the service has that runs on it" in no_key(tmp_path)
+        with redis.Redis(unix_socket_path=str(tmp_path / "redis.sock")) as client:
+            client.bgrewriteaof()
+        service.wait_ready()
+        assert service.http.patch("/v1/graphs/city/capacities", json=change).json()["version"] == 3
+    with serving(tmp_path) as service:
+        eventually(lambda: service.http.get("/v1/graphs/city").status_code == 200)
+        assert value(service)[0] == 3
 
 
 def test_files_that_come_back_are_what_they_were(tmp_path: Path) -> None:

@@ -104,6 +104,24 @@ def test_files_that_are_gone_are_looked_for_again(tmp_path: Path, monkeypatch: p
     assert held(tmp_path / "copy") == (2, 2, 1)
 
 
+def test_a_manifest_that_is_being_written_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copy had no files, or half of them."""
+    with (
+        redis_server.running(of(tmp_path / "a")),
+        redis.Redis(unix_socket_path=str(of(tmp_path / "a").redis_socket)) as client,
+    ):
+        client.mset({"headrace:first": 1, "headrace:last": 1, "headrace:0": 0})
+    files = tmp_path / "a" / "redis" / "appendonlydir"
+    begun, text = files / "temp-appendonly.aof.manifest", (files / "appendonly.aof.manifest").read_text()
+    begun.write_text(text[:40])
+    found = Path.glob
+    monkeypatch.setattr(Path, "glob", lambda *words: sorted(found(*words), key=lambda path: path != begun))
+    back_up_service(of(tmp_path / "a"), tmp_path / "copy")
+    monkeypatch.undo()
+    assert (tmp_path / "copy/redis/appendonlydir/appendonly.aof.manifest").read_text() == text
+    assert held(tmp_path / "copy") == (1, 1, 1)
+
+
 def test_the_copy_of_a_service_with_keys_stays_closed(tmp_path: Path) -> None:
     source = tmp_path / "source"
     with redis_server.running(of(source)):

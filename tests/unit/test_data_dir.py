@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from service.cli.main import app
 from service.host import data_dir
-from service.host.data_dir import DataDirInUse, Kept, is_not_kept, locked
+from service.host.data_dir import LOCK, DataDirInUse, files_were_lost, locked
 from service.host.refusal import CannotServe
 from service.host.supervisor import _metrics_folder
 from service.settings import Settings
@@ -65,7 +65,10 @@ def test_children_of_a_killed_supervisor_are_waited_for(tmp_path: Path, monkeypa
     child = os.open(path, os.O_RDWR)
     fcntl.flock(child, fcntl.LOCK_EX)
     monkeypatch.setattr(data_dir, "ORPHANS_S", 0.2)
-    with pytest.raises(DataDirInUse, match=f"that process {ended.pid} has left behind"), locked(tmp_path):
+    with (
+        pytest.raises(DataDirInUse, match=f"left over from process {ended.pid}, which has ended; "),
+        locked(tmp_path),
+    ):
         pass
     monkeypatch.setattr(data_dir, "ORPHANS_S", 60.0)
     threading.Timer(0.2, os.close, [child]).start()
@@ -83,22 +86,6 @@ def test_of_a_folder_that_was_there_only_figures_of_api_processes_go(tmp_path: P
     assert left == {"api/routes.py", "api-processes/notes.json"}
 
 
-def test_what_is_kept_is_the_same_file_or_gone(tmp_path: Path) -> None:
-    one, other, never = tmp_path / "one", tmp_path / "other", tmp_path / "never"
-    one.mkdir()
-    other.mkdir()
-    kept = Kept(one, other, never)
-    (one / "more").touch()
-    never.mkdir()
-    assert kept.gone() is None
-    other.rename(tmp_path / "moved")
-    assert kept.gone() == other
-    other.mkdir()
-    assert kept.gone() == other, "another one of this name"
-    one.rename(tmp_path / "moved as well")
-    assert kept.gone() == one
-
-
 def test_whoever_has_the_lock_file_open_hears_that_the_data_is_gone(tmp_path: Path) -> None:
     with locked(tmp_path) as lock:
         inherited = Settings(lock_descriptor=lock.descriptor)
@@ -113,12 +100,88 @@ def test_whoever_has_the_lock_file_open_hears_that_the_data_is_gone(tmp_path: Pa
 
 
 def test_whether_what_lies_there_is_what_is_served(tmp_path: Path) -> None:
-    assert not is_not_kept(tmp_path)
+    assert not files_were_lost(tmp_path)
     with locked(tmp_path) as lock:
-        assert not is_not_kept(tmp_path)
-        lock.write(data_gone=True)
-        assert is_not_kept(tmp_path)
-        ended = subprocess.Popen(["true"])
-        ended.wait()
-        lock.write(data_gone=True, pid=ended.pid)
-        assert not is_not_kept(tmp_path)
+        assert not files_were_lost(tmp_path)
+        lock.tell(True)
+        assert files_were_lost(tmp_path)
+        lock.tell(False)
+        assert not files_were_lost(tmp_path)
+        lock.tell(True)
+    assert json.loads((tmp_path / LOCK).read_text())["data_gone"]
+    assert not files_were_lost(tmp_path), "whoever has said so is not there any more"
+
+
+@pytest.mark.parametrize("left", [None, "no JSON", "its own"])
+def test_another_folder_at_the_place_says_that_it_is_not_what_is_served(tmp_path: Path, left: str | None) -> None:
+    """It has no lock file, as a backup has none, or an old one, as a copy has. Once the right folder is back, it says
+    nothing of the kind."""
+    place, moved = tmp_path / "place", tmp_path / "moved"
+    with locked(place) as lock:
+        lock.write(url="http://127.0.0.1:8080")
+        lock.tell(True)
+        place.rename(moved)
+        assert files_were_lost(place), "nothing lies there"
+        lock.tell(True)
+        assert not place.exists(), "the right one could not be put there"
+        place.mkdir()
+        if left is not None:
+            (place / LOCK).write_text((moved / LOCK).read_text() if left == "its own" else left)
+        lock.tell(True, url="http://127.0.0.1:8080")
+        facts = json.loads((place / LOCK).read_text())
+        assert (facts["pid"], facts["data_gone"]) == (os.getpid(), True)
+        assert files_were_lost(place)
+        with pytest.raises(DataDirInUse, match="is not what the service has that runs on it"), locked(place):
+            pass
+        shutil.rmtree(place)
+        moved.rename(place)
+        lock.tell(False)
+        assert not files_were_lost(place)
+    with locked(place):
+        pass
+
+
+def test_a_folder_that_was_moved_may_be_served_where_it_is(tmp_path: Path) -> None:
+    """The marks which are left in another folder hold nobody up once the service has ended."""
+    place = tmp_path / "place"
+    with locked(place) as lock:
+        place.rename(tmp_path / "moved")
+        place.mkdir()
+        lock.tell(True)
+    for folder in (place, tmp_path / "moved"):
+        with locked(folder):
+            assert "data_gone" not in json.loads((folder / LOCK).read_text())
+
+
+def test_the_lock_file_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    with locked(place) as lock:
+        place.rename(tmp_path / "moved")
+        place.mkdir()
+        (place / LOCK).write_text("of somebody")
+        other = os.open(place / LOCK, os.O_RDWR)
+        fcntl.flock(other, fcntl.LOCK_EX)
+        lock.tell(True)
+        assert (place / LOCK).read_text() == "of somebody"
+        os.close(other)
+        (place / LOCK).rename(tmp_path / "file")
+        (place / LOCK).symlink_to(tmp_path / "file")
+        lock.tell(True)
+        assert (tmp_path / "file").read_text() == "of somebody"
+
+
+def test_no_key_is_made_where_the_files_were_lost(tmp_path: Path) -> None:
+    """It would be in a Redis of its own, which the service that runs has never heard of."""
+    place = tmp_path / "place"
+    with locked(place):
+        shutil.rmtree(place)
+        for words in (["create", "ops", "--scope", "admin", "--yes"], ["revoke", "k"]):
+            done = CliRunner().invoke(app, ["keys", *words, "--data-dir", str(place)])
+            assert (done.exit_code, done.stdout) == (1, "")
+            if words[0] == "create":
+                assert "is not what the service has that runs on it" in done.stderr
+        assert not place.exists()
+        place.mkdir()
+        done = CliRunner().invoke(app, ["keys", "revoke", "k", "--data-dir", str(place)])
+        assert "is not what the service has that runs on it" in done.stderr
+        assert not any(place.iterdir())

@@ -2,7 +2,9 @@
 
 import importlib.metadata
 import os
+import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,11 +14,16 @@ from typer.testing import CliRunner
 from service.cli.main import app
 from service.host import redis_server
 from service.host import torn_log as aof
-from service.host.redis_program import SEVERAL_FILES_SINCE, identify
+from service.host.redis_program import EMPTY_BYTES, SEVERAL_FILES_SINCE, identify, without_manifest
 from service.settings import Settings
+from tests.serving import eventually
 
 HERE = redis_server.find_server(Path("no data yet"))
 of_several_files = pytest.mark.skipif(HERE.version < SEVERAL_FILES_SINCE, reason=f"{HERE} keeps one file")
+
+OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
+SCRIPT = re.compile(r"### The manifest is missing\n.*?```sh\n(.*?)```", re.DOTALL)
+"""What the page has for a folder whose manifest is missing."""
 
 REDIS_7 = "Redis server v=7.4.0 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64"
 VALKEY_8 = "Valkey server v=8.0.1 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64"
@@ -203,7 +210,54 @@ def test_files_without_their_manifest_are_not_begun_anew(tmp_path: Path) -> None
         assert not client.dbsize()
 
 
+@of_several_files
+@pytest.mark.parametrize("rewritten", [False, True])
+def test_a_single_key_beside_no_manifest_is_not_begun_anew(tmp_path: Path, rewritten: bool) -> None:
+    """It takes fewer bytes than the dump of no data, be it a command or, as they are written anew, in the dump. A
+    manifest that was only begun is none."""
+    settings = Settings(data_dir=tmp_path)
+    with redis_server.running(settings), redis.Redis(unix_socket_path=str(settings.redis_socket)) as client:
+        client.set("key", b"x" * 10)
+        if rewritten:
+            client.bgrewriteaof()
+            eventually(lambda: not client.info("persistence")["aof_rewrite_in_progress"])
+            eventually(lambda: client.info("persistence")["aof_rewrites"] == 1)
+    files = tmp_path / "redis" / "appendonlydir"
+    assert sum(path.stat().st_size for path in files.iterdir()) < EMPTY_BYTES
+    (files / "appendonly.aof.manifest").rename(files / "temp-appendonly.aof.manifest")
+    with pytest.raises(redis_server.NoRedisServer, match="and no manifest, so a server would begin with nothing"):
+        redis_server.start(settings)
+
+
+@of_several_files
+def test_the_manifest_can_be_written_by_hand(tmp_path: Path) -> None:
+    """As docs/operations.md says."""
+    settings = Settings(data_dir=tmp_path)
+    for value in (1, 2):
+        with redis_server.running(settings), redis.Redis(unix_socket_path=str(settings.redis_socket)) as client:
+            client.set("before", value)
+            client.bgrewriteaof()
+            eventually(lambda: client.info("persistence")["aof_rewrites"] == 1)
+            client.set("after", value)
+    files = tmp_path / "redis" / "appendonlydir"
+    (files / "appendonly.aof.manifest").unlink()
+    script = SCRIPT.search(OPERATIONS.read_text())
+    assert script is not None
+    subprocess.run(["sh", "-e", "-c", script[1]], cwd=files, check=True)
+    with redis_server.running(settings), redis.Redis(unix_socket_path=str(settings.redis_socket)) as client:
+        assert (client.get("before"), client.get("after")) == (b"2", b"2")
+
+
+def test_a_file_that_a_live_server_removes_under_the_look_is_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = tmp_path / "appendonlydir"
+    files.mkdir()
+    monkeypatch.setattr(Path, "glob", lambda *_: [files / "appendonly.aof.1.incr.aof"])
+    assert without_manifest(tmp_path) is None
+
+
 def test_a_file_where_the_folder_belongs_is_told(tmp_path: Path) -> None:
     (tmp_path / "redis").write_text("x")
-    with pytest.raises(redis_server.NoRedisServer, match="redis is no folder, as it has to be"):
+    with pytest.raises(redis_server.NoRedisServer, match="redis must be a folder and is a file"):
         redis_server.start(Settings(data_dir=tmp_path))

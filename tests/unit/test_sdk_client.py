@@ -222,6 +222,16 @@ def test_retries_repeat_the_same_key_and_body(trouble: httpx.Response | Exceptio
     assert {request.content for request in patches} == {b'{"edges":[1],"set":[2]}'}
 
 
+def test_a_service_that_has_lost_its_files_is_asked_once() -> None:
+    """Only whoever runs it can mend that: the body of a change was sent again and again for half a minute."""
+    script = Script(ok(), problem(503, "data_gone"), ok(PATCH))
+    with script.client() as client:
+        city = client.graph("city")
+        with pytest.raises(headrace.DataGone):
+            city.patch(edges=[1], set=[2])
+    assert len(script.requests) == 2
+
+
 def test_retries_are_bounded() -> None:
     script = Script(*(httpx.ConnectError("refused") for _ in range(9)))
     with script.client() as client, pytest.raises(headrace.ConnectionFailed, match=r"is it running\? \(refused\)"):

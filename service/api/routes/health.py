@@ -19,11 +19,11 @@ from service.api.metrics import scrape
 from service.api.openapi import PROBLEMS, told
 from service.api.replies.answers import json_response
 from service.api.routes.status_page import GRAPHS_SHOWN, status_page
-from service.errors import DATA_GONE, ServiceError
+from service.errors import ServiceError
 from service.queue.models import RedisInfo, WorkerInfo
 from service.store.connection import AWAY
 from service.store.hooks.record import Standing
-from service.store.lost_data import data_is_gone
+from service.store.lost_data import data_is_gone, refuse_if_lost
 
 router = APIRouter(tags=["service"], responses=PROBLEMS)
 LIMITS: Final = (
@@ -51,20 +51,19 @@ async def livez() -> dict[str, str]:
 
 @router.get("/readyz")
 async def readyz(backend: Context) -> dict[str, str]:
-    """Redis answers, has its files, and at least one worker is ready; else 503 worker_unavailable."""
+    """Redis answers, has its files, and at least one worker is ready; else 503 worker_unavailable or data_gone."""
     async with _patience():
         is_ready = await backend.dispatcher.watch.has_ready_worker()
     if not is_ready:
         detail = "no worker is ready yet: /status and the log say how far each one is"
         raise ServiceError("worker_unavailable", detail, retry_after_s=1)
-    if data_is_gone(backend.settings):
-        raise ServiceError("worker_unavailable", DATA_GONE)
+    refuse_if_lost(backend.settings)
     return {"status": "ready"}
 
 
 @router.get("/health")
 async def health(backend: Context) -> dict[str, str | bool]:
-    """What /livez and /readyz say, in one answer: 200 if both are well, else 503 worker_unavailable."""
+    """What /livez and /readyz say, in one answer: 200 if both are well, else 503 as of /readyz."""
     return await readyz(backend) | {"live": True, "ready": True}
 
 

@@ -29,6 +29,7 @@ from service.models.webhooks import (
 from service.store.feed.record import TYPES
 from service.store.hooks.asked import Asked
 from service.store.hooks.record import Delivery, Webhook, new_secret
+from service.store.lost_data import refuse_if_lost
 from service.webhooks.targets import Forbidden, addresses_of, checked_url, hosts_of
 
 router = APIRouter(prefix="/v1/webhooks", tags=["feed"], responses=PROBLEMS)
@@ -78,6 +79,7 @@ async def put_webhook(webhook: HookId, request: Request, backend: Context, calle
         raise ServiceError("already_exists", f"there is a webhook {webhook!r}: choose another name")
     if repeated is not None:
         return await _put_answer(backend, _same(repeated, before), made=repeated.made)
+    refuse_if_lost(backend.settings)
     await _check_target(backend, body.url)
     types: list[str] = [kind for kind in TYPES if body.types is None or kind in body.types]
     hook = Webhook(
@@ -148,6 +150,7 @@ async def delete_webhook(webhook: HookId, request: Request, backend: Context, ca
     asked, repeated = await _asked(request, backend, caller, webhook, b"DELETE")
     if repeated is None:
         await _known(webhook, backend, caller)
+        refuse_if_lost(backend.settings)
         await backend.hooks.remove(webhook, asked)
         await _until_written(backend, webhook, None)
     return Response(status_code=204)
@@ -161,6 +164,7 @@ async def rotate_webhook(hook: Known, request: Request, backend: Context, caller
     if repeated is not None:  # which `hook` may have been read before
         known = _same(repeated, await _known(hook.id, backend, caller))
         return json_response(SecretInfo(secret=known.secret))
+    refuse_if_lost(backend.settings)
     rotated = hook.rotated(time.time())
     asked = asked and asked.model_copy(update={"created_at": hook.created_at})
     if not await backend.hooks.put(rotated, hook, backend.settings.max_webhooks, {}, asked):

@@ -33,6 +33,7 @@ const WHAT_TO_DO = {
   unauthorised: "Your session is over. Load this page again and log in.",
   forbidden: "Your key does not cover this. Ask whoever runs the service for one that does.",
   worker_unavailable: "No worker answers just now. Try again in a moment; the overview shows the workers.",
+  data_gone: "Whoever runs the service must act: the files of Redis were removed. Export the graphs while it answers.",
   rate_limited: "The service has much to do just now. Try again in a moment.",
   unknown_graph: "The overview lists the graphs there are.",
   unreachable: "Check that the service runs, and load this page again.",

@@ -23,7 +23,7 @@ function showHead(status) {
   const absent = status.workers.length - ready;
   const text = ready ? `${ready} ${ready === 1 ? "worker" : "workers"} at work${absent ? `, ${absent} not` : ""}`
     : "No worker takes commands yet: the first start compiles the solvers, for about a minute";
-  const gone = "The files of Redis were removed or replaced: what it has is lost when the service ends. Export the graphs";
+  const gone = "The files of Redis were removed or replaced: everything is lost when Redis stops. Export the graphs";
   const durable = status.redis.data_gone ? gone : status.redis.appendonly === false ? "Redis keeps nothing on disk" : "";
   fill(head,
     h("div", { class: "head" }, h("h1", {}, "Overview"), h("span", { class: "dim small" }, `Headrace ${status.version}`)),

@@ -41,6 +41,7 @@ HeadraceError
       +-- OutOfMemory           out_of_memory
       +-- RateLimited           rate_limited
       +-- WorkerUnavailable     worker_unavailable
+      +-- DataGone              data_gone
       +-- Unauthorised          unauthorised
       +-- Forbidden             forbidden
       +-- InvalidRequest        invalid_request
@@ -336,6 +337,13 @@ class WorkerUnavailable(ApiError):
     """No worker can answer now; one may be restarting."""
 
     code = "worker_unavailable"
+
+
+class DataGone(ApiError):
+    """The files of Redis were removed under the service: it answers questions and refuses changes. No call is tried
+    again, as only whoever runs the service can mend that."""
+
+    code = "data_gone"
 
 
 class Unauthorised(ApiError):

@@ -21,7 +21,7 @@ from headrace._amounts import loads
 from headrace._bodies import Body
 from headrace._calls import Call
 from headrace._codes import api_error
-from headrace._errors import ApiError, InvalidInput, TransportError, UnexpectedAnswer, WaitTimeout
+from headrace._errors import ApiError, DataGone, InvalidInput, TransportError, UnexpectedAnswer, WaitTimeout
 from headrace._files_of_columns import NPZ, read_npz
 from headrace._mistakes import seconds
 from headrace._records import JobInfo
@@ -444,7 +444,7 @@ def _problem(
 
 def _may_retry(error: TransportError | ApiError) -> bool:
     if isinstance(error, ApiError):
-        return error.status in RETRIED_STATUS
+        return error.status in RETRIED_STATUS and not isinstance(error, DataGone)
     return not isinstance(error, UnexpectedAnswer) or error.status in RETRIED_GATEWAY_STATUS
 
 
