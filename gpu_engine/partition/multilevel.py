@@ -63,9 +63,12 @@ def multilevel(
     reckoned = multilevel_bytes(len(vertices), len(head), k) - PROCESS_BYTES
     data = b"".join([first, *(column.tobytes() for column in columns)])
     for multiple in MULTIPLES:
-        if multiple > 1:
-            room(Footprint(multiple * reckoned))
-        answer, returncode = run(PROCESS, data, multiple * reckoned + SLACK_BYTES, control)
+        beyond = Footprint((multiple - 1) * reckoned)
+        room(beyond)
+        try:
+            answer, returncode = run(PROCESS, data, multiple * reckoned + SLACK_BYTES, control)
+        finally:
+            room(Footprint() - beyond)
         status, _, parts = answer.partition(b"\n")
         if not _wants_memory(status, returncode):
             break

@@ -196,10 +196,13 @@ class ResidentPartition:
     def _tried(self, network: Network, make: Callable[[str], Report], control: Control, room: Room) -> Report | None:
         """Compare the partition with a rough one from nothing, and replace it by a good one if that pays. Returns None
         where it stays."""
-        room(Footprint(holds_bytes(network.n_vertices, network.n_arcs, self.question.k)))
+        needed = Footprint(holds_bytes(network.n_vertices, network.n_arcs, self.question.k))
+        room(needed)
         kept, report, before = self._books, None, self.cut
         thousandths = int(1000 * self.question.epsilon)
-        if not self._partitioner.holds(self._graph, kept, thousandths, self.question.seed, control, room):
+        holds = self._partitioner.holds(self._graph, kept, thousandths, self.question.seed, control, room)
+        room(Footprint() - needed)  # a good one from nothing is made after the rough one, not beside it
+        if not holds:
             report = make("its cut has grown, and one from nothing promised to cut less")
             kept_fits, fits = (books.part_weight.max() <= books.limit[0] for books in (kept, self._books))
             if kept_fits and (self.cut >= kept.cut[0] or not fits):

@@ -61,7 +61,7 @@ class Copies:
         self._settings = settings
         self._open_engine = open_engine
         blobs, updates, snapshots = Blobs(client, keys), Log(client, keys), Snapshots(client, keys)
-        self._restorer = Restorer(blobs, updates, snapshots, self.network, self.engine, counters.count)
+        self._restorer = Restorer(blobs, updates, snapshots, self.network, self.engine, counters.count, self._is_there)
 
     @property
     def notes(self) -> dict[str, str]:
@@ -152,6 +152,9 @@ class Copies:
                 "version_unavailable", f"version {version} is asked for, and the graph is at version {graph.version}"
             )
         return graph
+
+    def _is_there(self, name: str, graph_id: str) -> bool:
+        return self.registry.ids([name]).get(name) == graph_id
 
     def _restore(self, name: str, held: Held) -> Graph:
         graph = self._restorer.restore(name, held, unpack_states(self.registry.states(held.graph_id)))

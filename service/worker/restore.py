@@ -35,7 +35,7 @@ log = structlog.get_logger(__name__)
 
 class Restorer:
     """Reads graphs back. `build` makes a network of edges, `open_engine` an engine for the network of a graph's name,
-    `count` counts broken snapshots for the metrics."""
+    `count` counts broken snapshots for the metrics, and `is_there` tells whether a name stands for a graph id now."""
 
     def __init__(
         self,
@@ -45,6 +45,7 @@ class Restorer:
         build: Callable[[EdgeList], Network],
         open_engine: Callable[[str, Network, CostTable | None, VertexTable | None, LowerTable | None], Engine],
         count: Callable[[str], None],
+        is_there: Callable[[str, str], bool],
     ) -> None:
         self._blobs = blobs
         self._log = updates
@@ -52,6 +53,7 @@ class Restorer:
         self._build = build
         self._open_engine = open_engine
         self._count = count
+        self._is_there = is_there
         self.notes: dict[str, str] = {}
         """Graph name -> what was wrong when it was restored last."""
 
@@ -60,7 +62,7 @@ class Restorer:
 
         A broken snapshot falls back to the one before it, and in the end to the graph as loaded. Raises
         worker_unavailable if no way leads to that version: nothing is answered from less, and nothing is removed, as
-        whatever is wrong may be over the next time.
+        whatever is wrong may be over the next time. Raises unknown_graph if the graph is deleted or replaced meanwhile.
         """
         failures: list[str] = []
         broken: list[SnapshotInfo] = []
@@ -69,6 +71,8 @@ class Restorer:
             try:
                 graph = self._restore_from(name, held, snapshot, noted)
             except (BrokenBlob, BrokenLog) as error:
+                if not self._is_there(name, held.graph_id):
+                    raise ServiceError("unknown_graph", f"there is no graph {name!r}") from error
                 log.error("restore_failed", graph=name, snapshot=snapshot and snapshot.version, error=str(error))
                 failures.append(str(error))
                 if snapshot is not None and isinstance(error, BrokenSnapshot):

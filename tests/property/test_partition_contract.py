@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gpu_engine.control import Control
-from gpu_engine.footprint import Room, unlimited
+from gpu_engine.footprint import Footprint, Room, unlimited
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.growing import grow
 from gpu_engine.networks.network import Network
@@ -146,3 +146,24 @@ def test_one_from_nothing_that_is_no_better_does_not_replace_the_one_at_hand(see
     assert partitioner.asked >= 1
     assert partitioner.made == 1 + partitioner.asked
     assert partitioner.asked <= 8
+
+
+def test_a_rough_partition_and_the_one_made_after_it_need_no_room_side_by_side() -> None:
+    """What one from nothing takes is enough for any answer that follows. Either may be a process of METIS."""
+    network, weight = square(), np.ones(SIDE * SIDE, np.int64)
+    taken = [0, 0]  # now, and at most
+
+    def room(needed: Footprint) -> None:
+        taken[0] += needed.host
+        taken[1] = max(taken)
+
+    found = ResidentPartition(Question(2, Fraction(3, 100)), Worse(2))
+    found.bring(network, weight, Control(), room)
+    first, rng = taken[1], np.random.default_rng(0)
+    for _ in range(15):
+        taken[:] = 0, 0
+        network = network.fork()
+        rows = rng.choice(network.n_edges, 2000, replace=False)
+        network.set_capacity(rows, rng.integers(1, 4, 2000))
+        found.bring(network, weight, Control(), room)
+        assert taken[1] < 1.3 * first

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from gpu_engine.errors import OutOfMemory
 from service.protocol import CapacitiesArgs, EmptyArgs, Kind
@@ -103,3 +104,16 @@ def test_snapshots_stay_when_the_graph_finds_no_room(
         full.setattr(worker.graphs.residents, "take", no_room)
         assert code_of(lambda: caller.reply(Kind.CAPACITIES, "g", CapacitiesArgs())) == "out_of_memory"
     assert saved.listed() == [newest, older]
+
+
+def test_a_graph_that_is_deleted_while_it_is_read_is_no_damage(worker: Worker, caller: Caller, saved: Saved) -> None:
+    """A worker that reads a graph ahead of a move has found it before, and its log and blobs are gone then."""
+    copies = worker.graphs._copies
+    held = copies.registry.find("g").held
+    assert held is not None
+    caller.ask(Kind.DELETE, "g", EmptyArgs())
+    with capture_logs() as told:
+        assert code_of(lambda: copies._restore("g", held)) == "unknown_graph"
+    assert not [line for line in told if line["log_level"] == "error"]
+    assert worker.graphs.counters.get("snapshots_broken", 0) == 0
+    assert "g" not in copies.notes
