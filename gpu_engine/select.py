@@ -8,8 +8,10 @@ import numpy as np
 from gpu_engine.auto import AutoEngine
 from gpu_engine.control import Control
 from gpu_engine.cpu.decompose import distribute
+from gpu_engine.cpu.drain import drain
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.cpu.routes import straighten
+from gpu_engine.cpu.scratch import SCRATCH
 from gpu_engine.cuda.presets.schedules import DEFAULT, find
 from gpu_engine.devices import NO_CUPY, NO_DEVICE, PEERS, devices
 from gpu_engine.engine import Engine
@@ -148,6 +150,14 @@ def unit_flow(network: Network, path: list[int]) -> UnitArray:
     arc_flow[arcs], arc_flow[network.reverse_arc[arcs]] = 1, -1
     straighten(network, ends, network.arc_capacity(), arc_flow, 1, Control())
     return distribute(network, arc_flow)
+
+
+def drain_deficits(network: Network) -> None:
+    """Drain deficits, of which there are none. The kernel is another one than that of excesses, and solves of small
+    networks leave nothing to it: this is for a start, which compiles it."""
+    n = network.n_vertices
+    flow = network.arc_capacity(), np.zeros(n, np.int64), np.zeros(n, np.int8)
+    drain(network, *flow, Control(), SCRATCH, mirrored=True)
 
 
 def device_seat(solver: PairSolver, host: Seat, nbytes: int) -> Values:

@@ -24,8 +24,6 @@ from gpu_engine.closures.detours import go_another_way
 from gpu_engine.closures.domains import domains
 from gpu_engine.closures.nested import levels
 from gpu_engine.control import Control
-from gpu_engine.cpu.drain import drain
-from gpu_engine.cpu.scratch import SCRATCH
 from gpu_engine.engine import Engine, FlowState
 from gpu_engine.footprint import unlimited
 from gpu_engine.formats import pack, unpack
@@ -58,7 +56,7 @@ from gpu_engine.partition.problem import Question, edge_weights
 from gpu_engine.partition.resident import ResidentPartition
 from gpu_engine.partition.survey import changed_marks
 from gpu_engine.paths import decompose
-from gpu_engine.select import unit_flow
+from gpu_engine.select import drain_deficits, unit_flow
 from gpu_engine.trials import Changes
 from gpu_engine.types import INFINITE
 from service import packed
@@ -112,7 +110,7 @@ def warm_up_engine(open_engine: OpenEngine) -> None:
     _growth(Network(EDGES), open_engine)
     _matching(Network(PAIRS), open_engine)
     _wider(Network(EDGES), open_engine)
-    _mirrored(Network(EDGES))
+    drain_deficits(Network(EDGES))
 
 
 def warm_up_others() -> None:
@@ -150,14 +148,6 @@ def _question(network: Network, open_engine: OpenEngine) -> None:
         engine.bottlenecks(state)
         engine.certificate(state)
         engine.close(state)
-
-
-def _mirrored(network: Network) -> None:
-    """The drain of deficits, which is a kernel of its own: solves as small as those above leave none to it."""
-    n = network.n_vertices
-    drain(
-        network, network.arc_capacity(), np.zeros(n, np.int64), np.zeros(n, np.int8), Control(), SCRATCH, mirrored=True
-    )
 
 
 def _answers(network: Network, path: list[int]) -> None:

@@ -474,9 +474,9 @@ def test_a_large_snapshot_keeps_nobody_waiting(
     for graph in graphs.all():
         listed = caller.run(catalogue.snapshots(graph.name))
         assert listed is not None
-        [snapshot] = listed
-        assert snapshot.version in (3, 4)  # an update may be quicker than the lane, which takes the snapshot
-        assert graph.unsaved == 6 - snapshot.version
+        versions = [snapshot.version for snapshot in listed]
+        assert min(versions) in (3, 4)  # an update may be quicker than the lane, which takes the snapshot
+        assert graph.unsaved == 6 - max(versions)  # on a slow machine the next one has followed
 
 
 def test_what_waits_to_be_written_is_bounded(

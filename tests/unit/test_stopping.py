@@ -26,6 +26,10 @@ class Noted:
     def write(self, url: str) -> None:
         assert url
 
+    def tell(self, data_gone: bool, url: str) -> None:
+        assert not data_gone
+        assert url
+
 
 @pytest.mark.parametrize("ours", [["redis"], []])
 def test_workers_are_told_before_one_of_them_is_waited_for(
