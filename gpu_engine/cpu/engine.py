@@ -13,7 +13,7 @@ from gpu_engine.cpu.audit import Audit
 from gpu_engine.cpu.derive import go_on
 from gpu_engine.cpu.forking import ForkableEngine
 from gpu_engine.cpu.pseudoflow import steps_taken
-from gpu_engine.cpu.reroute import any_leaves
+from gpu_engine.cpu.reroute import passes_on
 from gpu_engine.cpu.settling import broken, drain_side, repair_sides
 from gpu_engine.cpu.state import CpuFlowState
 from gpu_engine.cpu.trying import trials_of
@@ -183,10 +183,7 @@ class CpuEngine(ForkableEngine[CpuFlowState]):
         it has on balance: while it was capped it may have stood on the way of another's flow, and nothing takes that
         back once it is free."""
         vertices = np.flatnonzero(freed).astype(np.int32)
-        if not len(vertices):
-            return False
-        rows, flow, is_source = self.network.row_offsets, self._capacity - state.residual, role[vertices] == SOURCE
-        return any_leaves(rows, flow, vertices[~is_source]) or any_leaves(rows, -flow, vertices[is_source])
+        return passes_on(self.network.row_offsets, self._capacity, state.residual, role, vertices)
 
     def _open_trials(self, pinned: CpuFlowState, count: int) -> Sequence[Trials]:
         if not pinned.solved or pinned.touched or pinned.interrupted:

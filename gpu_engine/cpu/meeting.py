@@ -1,6 +1,6 @@
-"""Searches for the next way from one vertex: from that vertex alone, or from both of its ends at once.
+"""Searches for the next way from one vertex: from that vertex alone, or from both ends of the way at once.
 
-A path that ends a search is found by levels. From both ends each search has about half as far to go: on a map it looks
+A way is found level by level. From both ends each search has about half as far to go: on a map it looks
 at half of the vertices, and in a network in which the number of vertices grows with each step, at the square root of
 them. Pohl, "Bi-directional search", Machine Intelligence 6 (1971).
 """
@@ -57,53 +57,15 @@ def nearest(
     epoch: int,
     reach: int,
     slots: NDArray[np.int64],
-) -> tuple[int, int, int]:
-    """Breadth-first search on x's side; return (target, vertices visited, arcs scanned). The target is NOWHERE if
-    there is none, PUT_OFF if ``reach`` arcs were scanned first, or the search is cancelled."""
-    row_offsets, head, reverse_arc = rows
-    residual, excess, role, source_side = flow
-    stamp, via, queue = memory
-    stamp[x] = epoch
-    queue[0] = x
-    tail, k, scanned = 1, 0, 0
-    while k < tail:
-        v = queue[k]
-        k += 1
-        if scanned > reach or (k & POLL_MASK == 0 and slots[CANCEL] != 0):
-            return PUT_OFF, tail, scanned
-        scanned += row_offsets[v + 1] - row_offsets[v]
-        for a in range(row_offsets[v], row_offsets[v + 1]):
-            w = head[a]
-            if stamp[w] == epoch or source_side[w] != deficits:
-                continue
-            if residual[reverse_arc[a] if deficits else a] == 0:
-                continue
-            stamp[w] = epoch
-            via[w] = a
-            if role[w] != ORDINARY or (excess[w] > 0 if deficits else excess[w] < 0):
-                return w, tail, scanned
-            queue[tail] = w
-            tail += 1
-    return NOWHERE, tail, scanned
-
-
-@njit(cache=True, nogil=True)
-def meeting(
-    rows: Rows,
-    flow: Flow,
-    memory: Search,
-    x: int,
-    deficits: bool,
-    epoch: int,
-    reach: int,
-    slots: NDArray[np.int64],
     targets: VertexArray,
 ) -> tuple[int, int, int]:
-    """`nearest`, while those of ``targets`` that can end the search look for x: the ways of both sides meet, and
-    ``via`` leads from what is returned to x. The way need not be a shortest one.
+    """Breadth-first search on x's side; return (target, vertices visited, arcs scanned). The target is NOWHERE if
+    there is none, PUT_OFF if ``reach`` arcs were scanned first, or the search is cancelled.
 
-    Takes this epoch, and the next for what the targets have reached. The side that has scanned fewer arcs goes on. When
-    the targets' side has no more to look at, x's goes on by itself, as only what x has reached may be moved.
+    Those of ``targets`` int32[...] that can end the search look for x meanwhile: the ways of both sides meet, and
+    ``via`` leads from what is returned to x, if not by a shortest way. The side that has scanned fewer arcs goes on.
+    When the targets' side has no more to look at, x's goes on by itself, as only what x has reached may be moved.
+    Takes this epoch, and the next for what the targets have reached.
     """
     row_offsets, head, reverse_arc = rows
     residual, excess, role, source_side = flow

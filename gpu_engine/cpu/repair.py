@@ -35,7 +35,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gpu_engine.cpu.meeting import PUT_OFF, Flow, Rows, Search, meeting, nearest
+from gpu_engine.cpu.meeting import PUT_OFF, Flow, Rows, Search, nearest
 from gpu_engine.cpu.pseudoflow import ARCS_SCANNED, CANCEL, PUSHES
 from gpu_engine.networks.free import ORDINARY
 from gpu_engine.types import INFINITE_RESIDUAL, ArcArray, BoolArray, EdgeArray, UnitArray, VertexArray
@@ -163,11 +163,8 @@ def search(
                 left += 1
                 break
             epoch += 1
-            if len(targets) > 0:
-                target, visited, scanned = meeting(rows, flow, memory, x, deficits, epoch, reach, slots, targets)
-                epoch += 1  # it uses two
-            else:
-                target, visited, scanned = nearest(rows, flow, memory, x, deficits, epoch, reach, slots)
+            target, visited, scanned = nearest(rows, flow, memory, x, deficits, epoch, reach, slots, targets)
+            epoch += 1  # it uses two
             work += scanned
             slots[ARCS_SCANNED] += scanned
             if target == PUT_OFF:

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.cpu.roads import NOWHERE, Roads
 from gpu_engine.cpu.shortest import Streets, settle, sides_of
+from gpu_engine.networks.free import SOURCE
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import ArcArray, BoolArray, UnitArray, VertexArray
 
@@ -103,10 +104,14 @@ def outflow(row_offsets: ArcArray, flow: UnitArray, vertices: VertexArray) -> Un
 
 
 @njit(cache=True, nogil=True)
-def any_leaves(row_offsets: ArcArray, flow: UnitArray, vertices: VertexArray) -> bool:
-    """Whether an arc out of one of these vertices carries flow; ``flow`` int64[arcs] is antisymmetric."""
+def passes_on(
+    row_offsets: ArcArray, capacity: UnitArray, residual: UnitArray, role: NDArray[np.int8], vertices: VertexArray
+) -> bool:
+    """Whether an arc into one of these vertices carries flow where its ``role`` is `SOURCE`, or out of one elsewhere.
+    O(arcs of these)."""
     for v in vertices:
         for a in range(row_offsets[v], row_offsets[v + 1]):
-            if flow[a] > 0:
+            flow = capacity[a] - residual[a]
+            if flow < 0 if role[v] == SOURCE else flow > 0:
                 return True
     return False

@@ -85,17 +85,19 @@ def cut_tears(data_dir: Path) -> int:
 
     Cost: a search through each file.
     """
+    manifest = manifest_of(data_dir)
+    if manifest is None:
+        return 0
+    found = sorted(IN_USE.findall(manifest.read_text()), key=lambda file: int(file[1]))
+    paths = [path for name, _ in found if (path := manifest.with_name(name)).is_file()]
+    tears = (_tear(path) for path in paths)
+    first = next(((number, at) for number, at in enumerate(tears) if at is not None), None)
+    if first is None:
+        return 0
     removed = 0
-    for manifest in filter(None, [manifest_of(data_dir)]):
-        found = sorted(IN_USE.findall(manifest.read_text()), key=lambda file: int(file[1]))
-        paths = [path for name, _ in found if (path := manifest.with_name(name)).is_file()]
-        tears = (_tear(path) for path in paths)
-        first = next(((number, at) for number, at in enumerate(tears) if at is not None), None)
-        if first is None:
-            continue
-        for path, at in zip(paths[first[0] :], [first[1], *[0] * len(paths)], strict=False):
-            removed += path.stat().st_size - at
-            os.truncate(path, at)
+    for path, at in zip(paths[first[0] :], [first[1], *[0] * len(paths)], strict=False):
+        removed += path.stat().st_size - at
+        os.truncate(path, at)
     return removed
 
 

@@ -184,7 +184,7 @@ def test_makers_keep_a_bounded_number_of_texts() -> None:
     network = Network(diamond().edges)
     base = SimpleNamespace(report=SimpleNamespace(value=10**6))
     supposed = SimpleNamespace(graph=SimpleNamespace(network=network))
-    study = Study(None, supposed, None, base, (), None, None, False, [])  # type: ignore[arg-type]
+    study = Study(None, supposed, None, base, (), None, None, False, None)  # type: ignore[arg-type]
     tried = TriedRows(SimpleNamespace(strings=False), base, None, supposed, None)  # type: ignore[arg-type]
     for value in range(2 * TEXTS_KEPT):
         assert json.loads("{" + study._text(value, WARM, True))["loss"] == 10**6 - value

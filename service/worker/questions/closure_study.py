@@ -87,11 +87,12 @@ class ClosureStudy:
             flow = self._flow(graph, solved, task.control)
             ranking = Ranking(base.report.value, candidates.carried(graph.network, flow, base.report.value), args.most)
             alike = candidates.alike(graph.network, terminals)
-            looks, shows = self._looks(graph, candidates, ranking), [flow]
+            looks = self._looks(graph, candidates, ranking)
+            shows: UnitArray | None = flow
             try:
                 supposed = self._supposer.suppose(stack, task, graph, solved, more + looks, trials=True)
             except OutOfMemory:  # each is tried then, unless even that takes too much
-                shows.clear()
+                shows = None
                 supposed = self._supposer.suppose(stack, task, graph, solved, more, trials=True)
             study = Study(self._solver, supposed, terminals, base, candidates, ranking, alike, args.strings, shows)
             used_s = time.perf_counter() - began
@@ -168,8 +169,8 @@ class Study:
     """int64[k]: a number that candidates of the same effect share, of which only one is tried; -1 for all others."""
     strings: bool
     """Whether amounts are decimal strings."""
-    shows: list[UnitArray]
-    """The flow int64[m] that may show what candidates cost, until it has; nothing where there is no memory to look."""
+    shows: UnitArray | None
+    """The flow int64[m] that may show what candidates cost, until it has; None where there is no memory to look."""
     known: UnitArray = field(init=False)
     """int64[k]: how much the closure of each candidate is known to cost, -1 where that is not known before it is
     tried."""
@@ -214,9 +215,9 @@ class Study:
 
     def _look(self, control: Control) -> None:
         """Find what candidates cost that need not be tried, as the flow shows."""
-        if not self.shows:
+        flow, self.shows = self.shows, None
+        if flow is None:
             return
-        flow = self.shows.pop()
         network, candidates, ranking = self.supposed.graph.network, self.candidates, self.ranking
         if self.supposed.graph.vertices is None:  # else a way round an edge may lead through a vertex that is full
             self.known[candidates.costless(network, flow, control)] = 0
