@@ -79,6 +79,9 @@ class Needs:
 WORKING_BYTES: Final = 60
 """Working memory a vertex in `gpu_engine.cpu.scratch`; each solving thread keeps it for its largest network."""
 
+LOOK_BYTES: Final = 28
+"""Working memory a vertex of `gpu_engine.cpu.near`, which each solving thread keeps likewise."""
+
 COMPONENT_BYTES: Final = 24
 """Working memory a vertex of `gpu_engine.cpu.bottlenecks`, where there are several minimum cuts."""
 
@@ -105,9 +108,9 @@ def on_cpu(counts: Counts) -> Needs:
     """Network: also per arc its capacity 8. State: per arc residual 8; per vertex excess 8, role and side 2,
     and as much again for what was proven of them.
 
-    Scratch: `WORKING_BYTES`, and for the proof per vertex supply 8, role and marks 2. If some edge has no limit, first
-    for the search of what it makes free: per arc a flag 1, per vertex a tree arc 4, a queue 4 and its role 1; and if
-    some edges join the same vertices besides, per arc capacity 8.
+    Scratch: `WORKING_BYTES`, `LOOK_BYTES`, and for the proof per vertex supply 8, role and marks 2. If some edge has no
+    limit, first for the search of what it makes free: per arc a flag 1, per vertex a tree arc 4, a queue 4 and its role
+    1; and if some edges join the same vertices besides, per arc capacity 8.
 
     Flow: per arc residual and what goes back 16; per vertex excess and caps 16, roles, sides and tree 20; per
     edge its flow and whether it is undirected 9. What is given back is enough for a shorter flow, and unless there are
@@ -122,7 +125,7 @@ def on_cpu(counts: Counts) -> Needs:
     if counts.infinite:
         proof = max(proof + (0 if arcs == 2 * m else 8 * arcs), arcs + 9 * n)
     network, state = network_bytes(counts) + 8 * arcs, 8 * arcs + 20 * n
-    scratch = proof + WORKING_BYTES * n
+    scratch = proof + (WORKING_BYTES + LOOK_BYTES) * n
     return Needs(
         network=Footprint(network),
         state=Footprint(state),

@@ -1,15 +1,18 @@
 """Which engine a network gets, and where it is built."""
 
 from functools import partial
+from math import inf
 from typing import Final, TypeAlias
 
 import numpy as np
 
 from gpu_engine.auto import AutoEngine
 from gpu_engine.control import Control
+from gpu_engine.cpu.carried import carried_by
 from gpu_engine.cpu.decompose import distribute
 from gpu_engine.cpu.drain import drain
 from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.cpu.near import Near
 from gpu_engine.cpu.routes import straighten
 from gpu_engine.cpu.scratch import SCRATCH
 from gpu_engine.cuda.presets.schedules import DEFAULT, find
@@ -152,12 +155,17 @@ def unit_flow(network: Network, path: list[int]) -> UnitArray:
     return distribute(network, arc_flow)
 
 
-def drain_deficits(network: Network) -> None:
-    """Drain deficits, of which there are none. The kernel is another one than that of excesses, and solves of small
-    networks leave nothing to it: this is for a start, which compiles it."""
-    n = network.n_vertices
-    flow = network.arc_capacity(), np.zeros(n, np.int64), np.zeros(n, np.int8)
-    drain(network, *flow, Control(), SCRATCH, mirrored=True)
+def run_rare_kernels(network: Network, terminals: Terminals) -> None:
+    """Run what solves of small networks leave out, as there is nothing left to drain, to look around for, or few of:
+    this is for a start, which compiles it."""
+    n, capacity = network.n_vertices, network.arc_capacity()
+    drain(network, capacity.copy(), np.zeros(n, np.int64), np.zeros(n, np.int8), Control(), SCRATCH, mirrored=True)
+    desk = SCRATCH.desk(n)
+    found = Near.look(network, capacity, terminals, inf, desk, SCRATCH.reach(n), Control())
+    assert found is not None
+    found.changes_with(network, np.zeros(1, np.int64))
+    found.certificate(network, capacity, terminals, desk.ledger)
+    carried_by(network, capacity, capacity)
 
 
 def device_seat(solver: PairSolver, host: Seat, nbytes: int) -> Values:

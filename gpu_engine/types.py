@@ -5,7 +5,7 @@ unordered vertex pair that carries all edges of that pair; an *arc* is one direc
 Capacities, residuals and excesses are exact integers in *units*: ``10 ** -decimals`` of the caller's unit.
 """
 
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,20 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 
 End: TypeAlias = Literal["sources", "sinks"]
 """One end of a flow."""
+
+
+class Links(Protocol):
+    """Links as arcs by row (bidirectional CSR), without capacities."""
+
+    @property
+    def n_vertices(self) -> int: ...
+    @property
+    def row_offsets(self) -> ArcArray: ...
+    @property
+    def head(self) -> VertexArray: ...
+    @property
+    def reverse_arc(self) -> ArcArray: ...
+
 
 NO_ARC: Final = -1
 

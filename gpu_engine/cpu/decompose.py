@@ -37,13 +37,14 @@ def distribute(network: Network, arc_flow: UnitArray) -> UnitArray:
     row order, each filled before the next; the others carry nothing.
     """
     undirected = np.array(np.broadcast_to(network.undirected, (network.n_edges,)))
-    return _distribute(network.edge_arc, network.reverse_arc, network.capacity, undirected, arc_flow)
+    return distribute_edges(network.edge_arc, network.reverse_arc, network.capacity, undirected, arc_flow)
 
 
 @njit(cache=True, nogil=True)
-def _distribute(
+def distribute_edges(
     edge_arc: ArcArray, reverse_arc: ArcArray, capacity: UnitArray, undirected: BoolArray, left: UnitArray
 ) -> UnitArray:
+    """`distribute` for the edges whose arcs are ``edge_arc`` int32[k]; ``undirected`` bool[k]."""
     flow = np.zeros(len(edge_arc), np.int64)
     for edge in range(len(edge_arc)):
         a = edge_arc[edge]

@@ -1,4 +1,4 @@
-"""Reading a solved state on the host: its cut, and the flow of each edge. The state is not changed."""
+"""Reading a solved state on the host: its cut, and what limits its flow. The state is not changed."""
 
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -7,15 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.control import Control
-from gpu_engine.cpu import bottlenecks, cuts, sides
-from gpu_engine.cpu.decompose import add_returned, distribute, flow_residual
-from gpu_engine.cpu.drain import drain
-from gpu_engine.cpu.routes import straighten
-from gpu_engine.cpu.scratch import SCRATCH
+from gpu_engine.cpu import bottlenecks, cuts
 from gpu_engine.engine import Bottlenecks, Cut
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import COMPONENT_BYTES, Footprint, Room
-from gpu_engine.networks.free import free_vertices, route_free_flow
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE, ArcArray, BoolArray, End, UnitArray, VertexArray
@@ -105,53 +100,6 @@ def _solved(
     """What the kernels of `gpu_engine.cpu.cuts` take, in their order."""
     rows = network.row_offsets, network.head, network.reverse_arc
     return *rows, state.residual, state.excess, state.role, state.source_side
-
-
-def flow(
-    network: Network, state: Solved, capacity: UnitArray, control: Control | None = None, *, acyclic: bool = True
-) -> UnitArray:
-    """int64[m]: see `gpu_engine.engine.Engine.flow`. ``capacity`` int64[arcs]. About a solve. Raises `Cancelled`."""
-    control = control or Control()
-    free = free_vertices(network, state.terminals)
-    residual, excess = state.residual.copy(), state.excess.copy()
-    for deficits in (False, True):
-        _return(network, state, capacity, residual, excess, control, deficits)
-    route_free_flow(network, free, residual, excess)
-    go_on(control)
-    np.subtract(capacity, residual, out=residual)
-    del excess, free
-    if acyclic:
-        straighten(network, state.terminals, capacity, residual, state.value, control)
-    return distribute(network, residual)
-
-
-def _return(
-    network: Network,
-    state: Solved,
-    capacity: UnitArray,
-    residual: UnitArray,
-    excess: UnitArray,
-    control: Control,
-    deficits: bool,
-) -> None:
-    """Send the excess of S back to sources, or (``deficits``) draw what T lacks from sinks.
-
-    Only flow at hand is cancelled: a drain over arcs whose residual is the flow of their reverse.
-    """
-    caps = state.terminals
-    vertices, amounts = (caps.sinks, caps.demand) if deficits else (caps.sources, caps.supply)
-    capped = amounts != INFINITE
-    shift = np.zeros_like(excess)  # an unused supply or demand may stay where it is
-    shift[vertices[capped]] = amounts[capped] * (-1 if deficits else 1)
-    role = sides.drain_roles(state.role, state.source_side, not deficits)
-    excess -= shift
-    if sides.holds_any(role, excess, deficits):
-        back = flow_residual(network.reverse_arc, capacity, residual)
-        go_on(control)
-        drain(network, back, excess, role, control, SCRATCH, mirrored=deficits, exact=True)
-        go_on(control)
-        add_returned(network.reverse_arc, capacity, residual, back)
-    excess += shift
 
 
 def go_on(control: Control | None) -> None:

@@ -34,8 +34,7 @@ from gpu_engine.cpu.push_relabel import push_excess
 from gpu_engine.cpu.reach import Ends, Reach, list_ends
 from gpu_engine.cpu.scratch import Scratch
 from gpu_engine.cpu.smallcut import GAVE_UP, SOURCE_CUT, AttemptResult, attempt
-from gpu_engine.networks.network import Network
-from gpu_engine.types import BoolArray, UnitArray
+from gpu_engine.types import BoolArray, Links, UnitArray
 
 EITHER: Final = 0
 AHEAD: Final = 1
@@ -301,7 +300,7 @@ def drain_kernel(
 
 
 def drain(
-    network: Network,
+    links: Links,
     residual: UnitArray,
     excess: UnitArray,
     role: NDArray[np.int8],
@@ -333,12 +332,12 @@ def drain(
     costs O(n) at least. Working memory is O(n), in ``scratch``, and 8 bytes for each arc of an unlimited
     vertex.
     """
-    n = network.n_vertices
+    n = links.n_vertices
     side: BoolArray = np.zeros(n, np.bool_)
     flow = Pseudoflow(
-        network.row_offsets.view(np.uint32),
-        network.head.view(np.uint32),
-        network.reverse_arc.view(np.uint32),
+        links.row_offsets.view(np.uint32),
+        links.head.view(np.uint32),
+        links.reverse_arc.view(np.uint32),
         residual,
         excess,
         role,

@@ -11,9 +11,12 @@ from gpu_engine.control import Control
 from gpu_engine.cpu import derive, repair, sides
 from gpu_engine.cpu.audit import Audit
 from gpu_engine.cpu.derive import go_on
+from gpu_engine.cpu.edge_flows import edge_flow
 from gpu_engine.cpu.forking import ForkableEngine
+from gpu_engine.cpu.near import Near, limit_for
 from gpu_engine.cpu.pseudoflow import steps_taken
 from gpu_engine.cpu.reroute import passes_on
+from gpu_engine.cpu.scratch import SCRATCH
 from gpu_engine.cpu.settling import broken, drain_side, repair_sides
 from gpu_engine.cpu.state import CpuFlowState
 from gpu_engine.cpu.trying import trials_of
@@ -70,9 +73,13 @@ class CpuEngine(ForkableEngine[CpuFlowState]):
             return
         columns = rows, capacity, network.capacity, network.edge_arc, network.undirected
         for state in self._states:
+            if state.near and state.near.changes_with(network, rows):
+                self._fill(state)
             if state.audit:
                 state.audit.note_update(rows, capacity, network)
-            if state.solved:
+            if state.near:
+                state.touch(rows)
+            elif state.solved:
                 state.value += repair.apply(
                     *columns,
                     self._capacity,
@@ -90,19 +97,23 @@ class CpuEngine(ForkableEngine[CpuFlowState]):
         n_states, network = len(self._states), growth.network
         n_more = network.n_vertices - self.network.n_vertices
         self._room(Footprint(8 * network.n_arcs * (1 + n_states) + 20 * network.n_vertices * n_states))
+        for state in self._states:
+            self._fill(state)
         self._capacity, self.network = growth.moved(self._capacity), network
         for state in self._states:
             state.grow(growth, n_more)
 
     def _store_infinite(self, rows: EdgeArray, capacity: UnitArray) -> None:
         for state in self._states:
-            state.audit = None
+            state.audit = state.near = None
         self._capacity = self.network.arc_capacity()
 
     def _solve_cold(self, state: CpuFlowState, control: Control) -> Mapping[str, int]:
         self._room(self.needs.scratch)
-        state.solved, state.audit = False, None
+        state.solved, state.audit, state.near = False, None, None
         state.settle()
+        if state.may_be_near and self._is_near(state, control):
+            return control.progress()
         state.residual[:] = self._capacity
         go_on(control)
         state.excess[:] = own_supply(self.network.n_vertices, state.terminals)
@@ -119,11 +130,34 @@ class CpuEngine(ForkableEngine[CpuFlowState]):
         state.value = self._value(state)
         return control.progress()
 
+    def _is_near(self, state: CpuFlowState, control: Control) -> bool:
+        """Whether a look around the terminals finds the flow; the state then has it as a list. What repairs may scan
+        goes by a size of the network then, the least that a solve of the arrays costs."""
+        n, arcs = self.network.n_vertices, self.network.n_arcs
+        memory, limit = (SCRATCH.desk(n), SCRATCH.reach(n)), limit_for(self.network)
+        state.near = Near.look(self.network, self._capacity, state.terminals, limit, *memory, control)
+        if state.near is None:
+            return False
+        state.cold_arcs_scanned, state.cold_steps, state.narrow = n + arcs, n, False
+        state.value = state.near.value
+        return True
+
+    def _fill(self, state: CpuFlowState) -> CpuFlowState:
+        """The state with its flow in the arrays. O(n + arcs) if it was a list until now."""
+        near, state.near = state.near, None
+        if near:
+            own = own_supply(self.network.n_vertices, state.terminals)
+            arrays = state.residual, state.excess, state.source_side
+            near.fill(self.network, self._capacity, own, state.terminals, arrays)
+        return state
+
     def _value(self, state: CpuFlowState) -> int:
         demand = state.terminals.demand
         return int(demand[demand != INFINITE].sum()) + sides.sink_side_excess(state.source_side, state.excess)
 
     def _count_broken(self, state: CpuFlowState) -> int:
+        if state.near:
+            return 0
         return sum(len(broken(self.network, state, deficits)) for deficits in (True, False))
 
     def _is_changed(self, state: CpuFlowState) -> bool:
@@ -139,18 +173,25 @@ class CpuEngine(ForkableEngine[CpuFlowState]):
 
     def cut(self, state: FlowState, control: Control | None = None, *, near: End = "sources") -> Cut:
         self._room(self.needs.cut)
-        return derive.cut(self.network, self._own(state), control, near)
+        return derive.cut(self.network, self._fill(self._own(state)), control, near)
 
     def bottlenecks(self, state: FlowState, control: Control | None = None) -> Bottlenecks:
         self._room(self.needs.cut)
-        return derive.limits(self.network, self._own(state), self._room, control)
+        return derive.limits(self.network, self._fill(self._own(state)), self._room, control)
 
     def flow(self, state: FlowState, control: Control | None = None, *, acyclic: bool = True) -> UnitArray:
         self._room(self.needs.flow)
-        return derive.flow(self.network, self._own(state), self._capacity, control, acyclic=acyclic)
+        return edge_flow(self.network, self._fill(self._own(state)), self._capacity, control, acyclic=acyclic)
 
     def certificate(self, state: FlowState, *, complete: bool = True) -> Certificate:
         own = self._own(state)
+        if own.near and not complete:
+            ledger = SCRATCH.desk(self.network.n_vertices).ledger
+            proven = own.near.certificate(self.network, self._capacity, own.terminals, ledger)
+            if proven.valid:
+                return proven
+            own.may_be_near = False
+        self._fill(own)
         arrays = own.residual, own.excess, own.source_side
         if own.audit and not own.audit.is_full and not complete:
             proven = own.audit.certificate(self.network, own.terminals, self._capacity, *arrays)
@@ -162,11 +203,14 @@ class CpuEngine(ForkableEngine[CpuFlowState]):
             own.audit = Audit.of(self.network, own.terminals, own.excess, own.source_side, proven)
         return proven
 
+    def fork(self, state: FlowState, room: Room = unlimited, *, on_host: bool = False) -> Fork:
+        return super().fork(self._fill(self._own(state)), room, on_host=on_host)
+
     def _alike(self, network: Network, room: Room) -> Self:
         return type(self)(network, room)
 
     def _recap(self, state: CpuFlowState, terminals: Terminals) -> bool:
-        role, side = free_roles(self.network, terminals), state.source_side
+        role, side = free_roles(self.network, terminals), self._fill(state).source_side
         if not state.solved or (side & (role == SINK)).any() or (~side & (role == SOURCE)).any():
             return False
         if self._passes_on(state, (state.role == ORDINARY) & (role != ORDINARY), role):
@@ -204,7 +248,7 @@ class CpuEngine(ForkableEngine[CpuFlowState]):
         )
 
     def export(self, state: FlowState) -> dict[str, NDArray[np.generic]]:
-        own = self._own(state)
+        own = self._fill(self._own(state))
         if not own.solved:
             return {}
         return {

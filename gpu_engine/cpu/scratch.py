@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.cpu.audit import SHARE
 from gpu_engine.cpu.forests import Forests
+from gpu_engine.cpu.near import Desk
 from gpu_engine.cpu.pseudoflow import Forest
 from gpu_engine.cpu.reach import Reach
 
@@ -28,6 +29,13 @@ class Scratch(threading.local):
         self.changed: NDArray[np.int32] = np.zeros(0, np.int32)
         self._block: NDArray[np.uint32] = np.zeros(0, np.uint32)
         self._forest: Forest | None = None
+        self._desk = Desk(0)
+
+    def desk(self, n_vertices: int) -> Desk:
+        """The memory of `near.Near.look`: 28 bytes a vertex."""
+        if not self._desk.fits(n_vertices):
+            self._desk = Desk(n_vertices)
+        return self._desk
 
     def forest(self, n_vertices: int) -> Forest:
         """The arrays of `pseudoflow.solve`: 48 bytes a vertex."""

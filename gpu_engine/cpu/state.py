@@ -9,13 +9,18 @@ from numpy.typing import NDArray
 
 from gpu_engine.cpu.audit import Audit
 from gpu_engine.cpu.forking import ForkableState
+from gpu_engine.cpu.near import Near
 from gpu_engine.networks.growing import Growth, with_zeros
 from gpu_engine.types import BoolArray, EdgeArray, UnitArray
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class CpuFlowState(ForkableState):
-    """See `gpu_engine.cpu.repair` for the invariants. At rest 8 bytes an arc and 20 a vertex."""
+    """See `gpu_engine.cpu.repair` for the invariants. At rest 8 bytes an arc and 20 a vertex.
+
+    While there is a `near`, the flow and the cut are what that lists, and the arrays of residuals, excesses and sides
+    mean nothing. They count as memory all the same, as an update may fill them when nobody asks for memory.
+    """
 
     role: NDArray[np.int8]
     residual: UnitArray
@@ -31,6 +36,10 @@ class CpuFlowState(ForkableState):
     touched_nbytes: int = 0
     audit: Audit | None = None
     """None: the next proof is a complete one."""
+    near: Near | None = None
+    """The flow and the cut, if the last solve from zero found them by looking around the terminals."""
+    may_be_near: bool = True
+    """Whether a solve from zero may begin that way: not once such a flow has failed its proof."""
     interrupted: bool = False
     """A warm solve was cancelled: broken vertices may be anywhere."""
 

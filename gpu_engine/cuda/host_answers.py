@@ -6,16 +6,18 @@ from numpy.typing import NDArray
 
 from gpu_engine.control import Control
 from gpu_engine.cpu import derive
+from gpu_engine.cpu.edge_flows import edge_flow, flow_of_few
 from gpu_engine.cuda.forking import DeviceForks
 from gpu_engine.cuda.memory import device_call
-from gpu_engine.cuda.transfer import flow_on_host, host_copy
+from gpu_engine.cuda.transfer import ends_on_host, few_on_host, flow_on_host, host_copy
 from gpu_engine.engine import Bottlenecks, Cut, FlowState
 from gpu_engine.types import End, UnitArray
 
 
 class HostAnswers(DeviceForks):
     """What `gpu_engine.cuda.engine.CudaEngine` answers from copies on the host. Each copy costs the transfer of one
-    residual capacity for each arc, and one number for each vertex."""
+    residual capacity for each arc, and one number for each vertex; where few links carry flow, their edges alone are
+    copied for a flow."""
 
     @device_call
     def cut(self, state: FlowState, control: Control | None = None, *, near: End = "sources") -> Cut:
@@ -31,8 +33,13 @@ class HostAnswers(DeviceForks):
     @device_call
     def flow(self, state: FlowState, control: Control | None = None, *, acyclic: bool = True) -> UnitArray:
         self._room(self.needs.flow)
-        copy = host_copy(self.network, self._topology, self._own(state))
-        return derive.flow(self.network, copy, self.network.arc_capacity(), control, acyclic=acyclic)
+        own = self._own(state)
+        few = few_on_host(self.network, self._topology, own, acyclic=acyclic)
+        if few is not None:
+            ends = ends_on_host(own)
+            return flow_of_few(self.network, ends, few, control or Control(), acyclic=acyclic)
+        copy = host_copy(self.network, self._topology, own)
+        return edge_flow(self.network, copy, self.network.arc_capacity(), control, acyclic=acyclic)
 
     @device_call
     def export(self, state: FlowState) -> dict[str, NDArray[np.generic]]:

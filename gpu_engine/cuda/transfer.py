@@ -1,17 +1,21 @@
 """Flow states between the device, where each has an order of the arcs of its own, and the host."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 import cupy
 import numpy as np
+from numpy.typing import NDArray
 
+from gpu_engine.cpu.carried import FEW, Carried
 from gpu_engine.cpu.derive import HostCopy
+from gpu_engine.cpu.routes import is_dense
 from gpu_engine.cuda.launch.arrays import Array, State, Topology, heads_and_reverses, residuals
 from gpu_engine.cuda.launch.state import arc_capacity, zero_flow
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.types import INFINITE, UnitArray
+from gpu_engine.types import INFINITE, BoolArray, UnitArray
 
 
 class SolvedState(State, Protocol):
@@ -21,16 +25,44 @@ class SolvedState(State, Protocol):
     value: int
 
 
+@dataclass(slots=True)
+class HostEnds:
+    """The `gpu_engine.cpu.edge_flows.Ends` of a state on the device."""
+
+    terminals: Terminals
+    role: NDArray[np.int8]
+    excess: UnitArray
+    source_side: BoolArray
+    value: int
+
+
+def ends_on_host(state: SolvedState) -> HostEnds:
+    """What the state says of vertices: 10 bytes each."""
+    return HostEnds(state.terminals, state.role.get(), state.excess.get(), state.source_side.get(), state.value)
+
+
 def host_copy(network: Network, topology: Topology, state: SolvedState) -> HostCopy:
     """The state in the network's order, for `gpu_engine.cpu.derive`."""
-    return HostCopy(
-        state.terminals,
-        role=state.role.get(),
-        residual=residual_on_host(network, topology, state),
-        excess=state.excess.get(),
-        source_side=state.source_side.get(),
-        value=state.value,
-    )
+    ends = ends_on_host(state)
+    residual = residual_on_host(network, topology, state)
+    return HostCopy(ends.terminals, ends.role, residual, ends.excess, ends.source_side, ends.value)
+
+
+def few_on_host(network: Network, topology: Topology, state: State, *, acyclic: bool) -> Carried | None:
+    """What flows, by edge, if few links carry flow and it can be read from these alone
+    (`gpu_engine.cpu.edge_flows.may_be_few`). The rest stays on the device."""
+    if network.n_infinite:
+        return None
+    flow = arc_capacity(topology, state)
+    if acyclic and not is_dense(int(cupy.count_nonzero(flow)), network.n_vertices, network.n_arcs):
+        return None
+    flow -= residuals(state.arcs, state.wide)
+    by_edge = flow[cupy.maximum(state.edge_arc, 0)]
+    by_edge[state.edge_arc < 0] = 0
+    rows = cupy.flatnonzero(by_edge)
+    if len(rows) > network.n_edges // FEW:
+        return None
+    return Carried(rows.get(), by_edge[rows].get().astype(np.int64))
 
 
 def residual_on_host(network: Network, topology: Topology, state: State) -> UnitArray:

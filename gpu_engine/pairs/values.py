@@ -7,11 +7,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gpu_engine.checks.pairs import WRONG, Ledger, Witness, ledger, prove_pair
-from gpu_engine.cpu.pseudoflow import CANCEL, Index, Pseudoflow
+from gpu_engine.cpu.pair_search import MORE, UNLIMITED, Log, Pair, search_pair, take_back
+from gpu_engine.cpu.pseudoflow import CANCEL, Pseudoflow
 from gpu_engine.cpu.reach import MARK, Reach
 from gpu_engine.cpu.smallcut import GAVE_UP, SINK_CUT
 from gpu_engine.pairs.reduced import Reduced
-from gpu_engine.pairs.search import UNLIMITED, search_pair, take_back
 from gpu_engine.types import ArcArray, UnitArray, VertexArray
 
 OPEN: Final = -1
@@ -44,7 +44,7 @@ class Desk(NamedTuple):
     flow: Pseudoflow
     """A flow on the reduced network, zero between two pairs."""
     reach: Reach
-    log: Index
+    log: Log
     bounds: NDArray[np.float64]
     through: UnitArray
     """int64[arcs]: what flows on each arc of the whole network; 0 between two pairs."""
@@ -60,7 +60,7 @@ class Desk(NamedTuple):
 
 
 def desk(whole: Whole, small: Reduced) -> Desk:
-    """The memory for one thread: at most 37 bytes for each arc and 80 for each vertex."""
+    """The memory for one thread: at most 45 bytes for each arc and 80 for each vertex."""
     n, arcs = len(whole.row_offsets) - 1, len(whole.head)
     n_small, arcs_small = len(small.row_offsets) - 1, len(small.head)
     flow = Pseudoflow(
@@ -83,7 +83,7 @@ def desk(whole: Whole, small: Reduced) -> Desk:
     return Desk(
         flow,
         reach,
-        np.empty(arcs_small + 1, np.uint32),
+        Log(np.empty(arcs_small + 1, np.uint32), np.empty(arcs_small + 1, np.int64)),
         np.zeros(2),
         np.zeros(arcs, np.int64),
         np.empty(arcs // 2, np.int32),
@@ -97,7 +97,7 @@ def desk(whole: Whole, small: Reduced) -> Desk:
 
 def desk_nbytes(n_vertices: int, n_arcs: int) -> int:
     """Bytes that `desk` takes at most."""
-    return 37 * n_arcs + 80 * n_vertices + 4096
+    return 45 * n_arcs + 80 * n_vertices + 4096
 
 
 def reduced_nbytes(n_vertices: int, n_arcs: int) -> int:
@@ -139,8 +139,7 @@ def solve_pair(
         flow,
         desk.reach,
         desk.log,
-        small.number[source],
-        small.number[sink],
+        Pair(small.number[source], small.number[sink], MORE, MORE),
         int(memory[0]),
         memory[2] * size,
         desk.bounds,
@@ -148,7 +147,7 @@ def solve_pair(
     )
     memory[0] = found.epoch
     if found.kind == GAVE_UP or found.kind == UNLIMITED:
-        take_back(flow, small.capacity, desk.log, found.noted)
+        take_back(flow, desk.log, found.noted)
         memory[2] = max(LEAST, memory[2] / 2) if found.kind == GAVE_UP else memory[2]
         return NO_LIMIT if found.kind == UNLIMITED else OPEN, 0, False
     memory[2] = min(MOST, memory[2] * 2)
@@ -168,7 +167,7 @@ def write_out(small: Reduced, desk: Desk, noted: int) -> int:
     flow."""
     residual, count = desk.flow.residual, 0
     for i in range(noted):
-        a = desk.log[i]
+        a = desk.log.arcs[i]
         r = desk.flow.reverse_arc[a]
         units = small.capacity[a] - residual[a]
         if units == 0:

@@ -83,8 +83,6 @@ class Solved:
     """The version of the graph that the certificate is for."""
     certificate: Certificate | None = None
     report: SolveReport | None = None
-    since_complete: int = 0
-    """The number of proofs since the last one that checked everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +129,8 @@ class Graph:
     """The watches of the graph, with what they have been told; None where they were not read yet."""
     partitions: "OrderedDict[Question, KeptPartition]" = field(default_factory=OrderedDict)
     """The partitions, each as of its last question; the most recently used one is last."""
+    since_complete: int = COMPLETE_EVERY
+    """How many proofs of any flow state came since the last complete one; the first proof of all is complete."""
     sides: Terminals | None = None
     """The terminals of a matching, once one was asked for: they do not depend on capacities."""
     ahead: Ahead | None = None
@@ -227,9 +227,7 @@ class Graph:
                     self.vertices.apply(vertices)
                 break
             except Unbounded as error:  # no capacity has changed
-                solved = self.states[error.terminals]
-                unbounded.append(solved)
-                self.close(solved)
+                unbounded += self._close_all([self.states[error.terminals]])
         return unbounded
 
     def splits(self, vertices: VertexChange | None) -> bool:
@@ -338,9 +336,9 @@ class Graph:
             certificate = solved.certificate
             is_proven = solved.proven_at == self.version and report.mode is Mode.UNCHANGED
             if certificate is None or not is_proven or (complete and not certificate.complete):
-                whole = complete or cold or solved.since_complete >= COMPLETE_EVERY
+                whole = complete or cold or self.since_complete >= COMPLETE_EVERY
                 certificate = self.engine.certificate(solved.state, complete=whole)
-                solved.since_complete = 0 if certificate.complete else solved.since_complete + 1
+                self.since_complete = 0 if certificate.complete else self.since_complete + 1
             proven_at = time.perf_counter()
             if certificate.valid and certificate.value == report.value:
                 solved.proven_at, solved.certificate, solved.report = self.version, certificate, report

@@ -33,7 +33,7 @@ class Supposition:
         table = graph.table.fork(network)
         vertices = None if graph.vertices is None else graph.vertices.fork(network)
         of_fork = name, graph.graph_id, graph.epoch, graph.version, network, fork.engine, table
-        return cls(Graph(*of_fork, vertices=vertices), fork)
+        return cls(Graph(*of_fork, vertices=vertices, since_complete=graph.since_complete), fork)
 
     def trials(self, count: int) -> Sequence[Trials]:
         """The state for small changes, with working memory for so many threads; none if it cannot be tried on."""

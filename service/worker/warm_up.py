@@ -56,7 +56,7 @@ from gpu_engine.partition.problem import Question, edge_weights
 from gpu_engine.partition.resident import ResidentPartition
 from gpu_engine.partition.survey import changed_marks
 from gpu_engine.paths import decompose
-from gpu_engine.select import drain_deficits, unit_flow
+from gpu_engine.select import run_rare_kernels, unit_flow
 from gpu_engine.trials import Changes
 from gpu_engine.types import INFINITE
 from service import packed
@@ -110,7 +110,7 @@ def warm_up_engine(open_engine: OpenEngine) -> None:
     _growth(Network(EDGES), open_engine)
     _matching(Network(PAIRS), open_engine)
     _wider(Network(EDGES), open_engine)
-    drain_deficits(Network(EDGES))
+    run_rare_kernels(Network(EDGES), Terminals.of([0], [3]))
 
 
 def warm_up_others() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpu_engine.cpu import edge_flows
 from gpu_engine.cpu.audit import Audit
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import FlowState
@@ -94,7 +95,7 @@ def test_within_five_percent_at_rest(case: str) -> None:
     assert graph.footprint.device == 0
 
 
-OBJECTS_BYTES = 12_000
+OBJECTS_BYTES = 13_000
 """Python's own objects in a solve, whatever the size of the graph."""
 
 
@@ -112,23 +113,25 @@ def test_within_five_percent_in_a_solve(case: str, monkeypatch: pytest.MonkeyPat
     assert guess(edges).host.scratch_bytes == pytest.approx(peak, rel=0.05, abs=OBJECTS_BYTES)
 
 
-@pytest.mark.parametrize("part", ["flow", "cut"])
+@pytest.mark.parametrize("part", ["flow", "flow of few links", "cut"])
 @pytest.mark.parametrize("case", ["grid", "sparse", "dense", "shared links", "unlimited edges"])
-def test_what_reading_an_answer_takes_was_asked_for(case: str, part: str) -> None:
+def test_what_reading_an_answer_takes_was_asked_for(case: str, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fifth more at most: what the allocator and views take. The working memory of the drains is the thread's. At
-    least half of it, where nothing has to be sent back."""
+    least half of it, where nothing has to be sent back and all links are looked at."""
+    if part == "flow":
+        monkeypatch.setattr(edge_flows, "may_be_few", lambda *_, **__: False)
     asked: list[int] = []
     network = Network(CASES[case])
     engine = CpuEngine(network, lambda needed: asked.append(needed.host))
     state = engine.open(Terminals.of([CASES[case].source], [CASES[case].sink]))
     engine.solve(state)
     asked.clear()
-    read = engine.flow if part == "flow" else engine.cut
+    read = engine.cut if part == "cut" else engine.flow
     in_new_thread(lambda: most_taken(lambda: read(state)))  # loads the kernels
     peak = in_new_thread(lambda: most_taken(lambda: read(state)))
     assert len(set(asked)) == 1
     assert peak <= 1.2 * asked[0] + 10_000
-    assert part == "cut" or peak >= 0.48 * asked[0]
+    assert part != "flow" or peak >= 0.48 * asked[0]
 
 
 def most_taken(work: Callable[[], object]) -> int:

@@ -190,6 +190,15 @@ assert not prove_cheapest(network, costs, ends, cheap.flow, 5, cheap.potential, 
 rest = cheap.flow - cycles_of(network, cheap.flow)
 proof = prove_rest(network, ends, cheap.flow, prove_flow(network, ends, cheap.flow), rest)
 assert not prove_paths(network, rest, 5, decompose(network, ends, rest, proof, 3))
+tail = np.repeat(np.arange(20000, dtype=np.int32), 4)
+wide = EdgeList(20000, tail, np.random.default_rng(1).integers(0, 20000, len(tail), np.int32), np.ones(len(tail), int))
+engine = CpuEngine(Network(wide))
+state = engine.open(Terminals.of([1], [2]))
+engine.solve(state)
+assert state.near is not None and engine.certificate(state, complete=False).valid
+engine.update(np.arange(9), np.zeros(9, np.int64))
+engine.solve(state)
+assert engine.certificate(state).valid
 new = [f"{kernel.__module__}.{kernel.__name__}{sorted(map(str, signatures - before.get(kernel, set())))}"
        for kernel, signatures in kernels().items() if signatures - before.get(kernel, set())]
 assert not new, new

@@ -1,6 +1,6 @@
 // Maximum flows of many terminal pairs of one network, a warp for each.
 //
-// Searches from both ends, layer by layer, until they meet or one of them is exhausted, as in gpu_engine/pairs/search.py.
+// Searches from both ends, layer by layer, until they meet or one of them is exhausted, as in gpu_engine/cpu/pair_search.py.
 // Where they have met, flow is pushed along the paths over the arcs on which they met. An exhausted side is a minimum cut.
 // A pair costs what it looks at: marks carry the number of their search and are never cleared, and arcs that were pushed
 // on are noted, so that the flow can be taken back. Flow and cut are then proven (pair_proof.cuh).

@@ -18,6 +18,7 @@ from gpu_engine.checks.certificate import Certificate, certify
 from gpu_engine.control import Control
 from gpu_engine.cpu import derive
 from gpu_engine.cpu.derive import HostCopy
+from gpu_engine.cpu.edge_flows import edge_flow
 from gpu_engine.cpu.engine import fork_on_host
 from gpu_engine.cuda.launch.arrays import residuals
 from gpu_engine.cuda.memory import device_call
@@ -225,7 +226,7 @@ class ShardedEngine(IncrementalEngine[ShardedFlowState]):
 
     def flow(self, state: FlowState, control: Control | None = None, *, acyclic: bool = True) -> UnitArray:
         self._room(self.needs.flow)
-        return derive.flow(self.network, self._on_host(state), self.network.arc_capacity(), control, acyclic=acyclic)
+        return edge_flow(self.network, self._on_host(state), self.network.arc_capacity(), control, acyclic=acyclic)
 
     def certificate(self, state: FlowState, *, complete: bool = True) -> Certificate:
         """On the host, by the scan that proves the answers of every engine there.
