@@ -51,7 +51,7 @@ def host_copy(network: Network, topology: Topology, state: SolvedState) -> HostC
 def few_on_host(network: Network, topology: Topology, state: State, *, acyclic: bool) -> Carried | None:
     """What flows, by edge, if few links carry flow and it can be read from these alone
     (`gpu_engine.cpu.edge_flows.may_be_few`). The rest stays on the device."""
-    if network.n_infinite:
+    if network.n_infinite or not network.n_arcs:
         return None
     flow = arc_capacity(topology, state)
     if acyclic and not is_dense(int(cupy.count_nonzero(flow)), network.n_vertices, network.n_arcs):

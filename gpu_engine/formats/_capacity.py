@@ -8,7 +8,7 @@ caller says how it is to be rounded.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +39,8 @@ LOW = (1 << 64) - 1
 """The mask of the lower 64 bits."""
 EXACT = Context(prec=WIDEST)
 """A context with far more digits than any amount that is accepted has, apart from trailing zeros."""
+
+Number = TypeVar("Number", np.integer, np.floating)
 
 Halves = tuple[NDArray[np.uint64] | np.uint64, NDArray[np.uint64] | np.uint64]
 """128-bit integers as their lower and their upper 64 bits."""
@@ -111,8 +113,11 @@ def from_decimals(
     precision: Precision,
     unlimited: BoolArray | None = None,
 ) -> Amounts:
-    """An Arrow decimal128 column without nulls."""
+    """An Arrow decimal128 column without nulls; rows that are `unlimited` are so whatever stands beside them."""
     decimals = precision.decimals
+    if unlimited is not None:
+        _check_flags(unlimited, len(values))
+        values = pc.if_else(pa.array(unlimited), pa.scalar(Decimal(0), values.type), values)
     if precision.rounds and values.type.scale > precision.allowed:
         return _rounded(values, place, precision, unlimited)
     for tried in range(MAX_DECIMALS + 1) if decimals is None else (decimals,):
@@ -148,8 +153,6 @@ def _rounded(values: pa.Decimal128Array, place: Place, precision: Precision, unl
         up = inexact & (precision.mode == "up")
     units += up
     place.refuse(units > MAX_TOTAL, BEYOND, CapacityOverflow, what=place.amounts)
-    if unlimited is not None and len(unlimited) == len(inexact):
-        inexact &= ~unlimited  # what stands there counts for nothing
     low, high = (np.where(up, left[half], rest[half])[inexact] for half in (0, 1))
     rounded = UNROUNDED
     if len(low):
@@ -192,7 +195,7 @@ def from_units(
 
     No number means unlimited: the largest int64, which does inside the engine, is too large as any other.
     """
-    units, rounded = from_integers(column, place), UNROUNDED
+    units, rounded = from_integers(_limited(column, unlimited), place), UNROUNDED
     place.refuse(units > MAX_TOTAL, BEYOND, CapacityOverflow, what=place.amounts)
     place.refuse(units < 0, "is negative", what=place.amounts)
     own = own_decimals or 0
@@ -202,21 +205,34 @@ def from_units(
         place.refuse(units > MAX_TOTAL // scale, BEYOND, CapacityOverflow, what=place.amounts)
         units *= scale
     elif decimals < own:
-        given, step = with_unlimited(units, unlimited, 0), 10 ** (own - decimals)
+        given, step = units, 10 ** (own - decimals)
         units, finer = divided(units, step, precision.mode)
         place.refuse(finer & (not precision.rounds), precision.too_fine, what=place.amounts)
-        change = np.abs(given - with_unlimited(units, unlimited, 0) * step)
+        change = np.abs(given - units * step)
         rounded = Rounded(int(np.count_nonzero(change)), Decimal(int(change.max(initial=0))).scaleb(-own))
     return Amounts(with_unlimited(units, unlimited), decimals, rounded)
 
 
-def with_unlimited(units: UnitArray, unlimited: BoolArray | None, there: int = INFINITE) -> UnitArray:
+def with_unlimited(units: UnitArray, unlimited: BoolArray | None) -> UnitArray:
     """The column with `INFINITE` where the flag is set; raises where there is not one flag for each row."""
     if unlimited is None:
         return units
-    if len(unlimited) != len(units):
-        raise InvalidNetwork(f"unlimited has {counted(len(unlimited), 'row')}, capacity has {len(units)}")
-    return np.where(unlimited, there, units)
+    _check_flags(unlimited, len(units))
+    return np.where(unlimited, INFINITE, units)
+
+
+def _limited(column: NDArray[Number], unlimited: BoolArray | None) -> NDArray[Number]:
+    """The column with 0 where the flag is set: what stands there counts for nothing, and is neither read nor refused.
+    Raises where there is not one flag for each row."""
+    if unlimited is None:
+        return column
+    _check_flags(unlimited, len(column))
+    return np.where(unlimited, column.dtype.type(0), column)
+
+
+def _check_flags(unlimited: BoolArray, n_rows: int) -> None:
+    if len(unlimited) != n_rows:
+        raise InvalidNetwork(f"unlimited has {counted(len(unlimited), 'row')}, capacity has {n_rows}")
 
 
 def split_unlimited(units: UnitArray) -> tuple[UnitArray, BoolArray | None]:
@@ -240,8 +256,7 @@ def from_floats(
 
     0.1 is one tenth. ``0.1 + 0.2`` is 0.30000000000000004, which is refused unless it may be rounded.
     """
-    known = unlimited if unlimited is not None and len(unlimited) == len(column) else None
-    units, decimals, rounded = floats_as_units(column, place, precision, known)
+    units, decimals, rounded = floats_as_units(_limited(column, unlimited), place, precision)
     return Amounts(with_unlimited(units, unlimited), decimals, rounded)
 
 

@@ -17,7 +17,7 @@ from gpu_engine.formats._many_digits import CONTEXT, UNIQUE, Floats, round_float
 from gpu_engine.formats._place import Place
 from gpu_engine.networks.rounded import UNROUNDED, Rounded
 from gpu_engine.networks.rounding import Precision, Rounding, divided
-from gpu_engine.types import INFINITE, MAX_DECIMALS, MAX_TOTAL, BoolArray, UnitArray
+from gpu_engine.types import INFINITE, MAX_DECIMALS, MAX_TOTAL, UnitArray
 
 EXACT_FLOAT: Final = 2.0**53
 """Below this every integer has its own float64, and so every amount of units."""
@@ -25,11 +25,9 @@ FINEST: Final = 15
 """Decimals that are tried by arithmetic before a float that is to be rounded goes by its digits."""
 
 
-def floats_as_units(
-    column: NDArray[np.floating], place: Place, precision: Precision, unlimited: BoolArray | None
-) -> tuple[UnitArray, int, Rounded]:
-    """Units int64[m], `INFINITE` for positive infinity, their decimals, and what rounding has changed where no row is
-    `unlimited`; raises what is refused. O(m)."""
+def floats_as_units(column: NDArray[np.floating], place: Place, precision: Precision) -> tuple[UnitArray, int, Rounded]:
+    """Units int64[m], `INFINITE` for positive infinity, their decimals, and what rounding has changed; raises what is
+    refused. O(m)."""
     values = _widened(column)
     place.refuse(np.isnan(values), "is not a number", what=place.amounts)
     place.refuse(values < 0, "is negative", what=place.amounts)
@@ -37,8 +35,6 @@ def floats_as_units(
     values = np.where(infinite, 0.0, values)
     place.refuse(values >= EXACT_FLOAT, "is too large for an exact float", CapacityOverflow, what=place.amounts)
     if precision.rounds:
-        if unlimited is not None:
-            values = np.where(unlimited, 0.0, values)  # what stands there counts for nothing
         decimals = precision.allowed
         units, rounded = _in_units(values, decimals, precision.mode)
     else:

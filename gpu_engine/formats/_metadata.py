@@ -42,13 +42,14 @@ class Metadata:
             name = key[:MAX_CHARS].decode("utf-8", "replace")
             if name in known:
                 continue
-            if name in ELSEWHERE:
-                raise InvalidNetwork(f"schema metadata {name} is not read: the query of the request may say it")
             plain = name.lower().replace("-", "_").replace(" ", "_")
-            ratios = {other: SequenceMatcher(None, plain, other, autojunk=False).ratio() for other in known}
-            near = max(known, key=ratios.__getitem__)
+            all_known = (*known, *ELSEWHERE)
+            ratios = {other: SequenceMatcher(None, plain, other, autojunk=False).ratio() for other in all_known}
+            near = max(all_known, key=ratios.__getitem__)
             if ratios[near] < NEAR:
                 near = MEANT.get(plain, "")
+            if near in ELSEWHERE:
+                raise InvalidNetwork(f"schema metadata {name} is not read: the query of the request may say {near}")
             if near in known:
                 raise InvalidNetwork(f"schema metadata {name!r} is not read: did you mean {near!r}?")
 

@@ -140,6 +140,9 @@ NOT_MODIFIED_FORM: Final[dict[int | str, dict[str, Any]]] = {
     304: {"description": "The caller has this answer, in this form", **OF_VERSION}
 }
 
+ON_MISSING: Final = "What becomes of names that the graph does not have; counts for more than the body's own."
+"""What the parameter `on_missing` of an update is for: a body in Arrow cannot say it."""
+
 DRY_RUN: Final = "Say what the PATCH would do, and change nothing"
 """What the parameter `dry_run` of an update is for."""
 

@@ -23,6 +23,9 @@ COLUMNS: Final[Mapping[str, Kind]] = {
     **dict.fromkeys(("set", "add", "scale"), "amounts"),
 }
 
+OnMissing = Literal["error", "skip"]
+"""What becomes of names that the graph does not have: they are refused, or left out."""
+
 OF_BATCH: Final = frozenset({"batch", "on_missing", "rounding"})
 """Members that stand beside operations, not in them."""
 
@@ -167,7 +170,7 @@ def check_capacities(operation: RowAmounts, amounts: AmountColumn) -> None:
 class Batch(RowAmounts):
     """What the body of a PATCH has beside its operations."""
 
-    on_missing: Literal["error", "skip"] = "error"
+    on_missing: OnMissing = "error"
     rounding: Rounding = Field(
         default="error", description="What becomes of a result of more decimals than the graph's."
     )
@@ -202,10 +205,11 @@ class Batch(RowAmounts):
         solve: Literal["all", "none"],
         max_rows: int,
         rounding: Rounding | None = None,
+        on_missing: OnMissing | None = None,
     ) -> PatchArgs:
         """What the worker gets; raises too_large when the batch has more than `max_rows` rows in all.
 
-        A `rounding` that stands beside the body counts for more than the body's own.
+        A `rounding` and an `on_missing` that stand beside the body count for more than the body's own.
         """
         operations: Sequence[RowAmounts] = [self] if self.operations is None else self.operations
         n_rows = sum(operation.n_rows for operation in operations)
@@ -216,7 +220,7 @@ class Batch(RowAmounts):
             )
         return PatchArgs.model_construct(
             batch=[operation.operation() for operation in operations],
-            on_missing=self.on_missing,
+            on_missing=self.on_missing if on_missing is None else on_missing,
             rounding=self.rounding if rounding is None else rounding,
             if_match=if_match,
             solve=solve,

@@ -28,7 +28,7 @@ from service.api.bodies.arrow import PatchLimits
 from service.api.bodies.budget import ByteBudget, Hold
 from service.api.bodies.parsing import HERE_BYTES, LONG, LONG_BYTES, PROCESSES, SLACK_BYTES, Parsers, limit_of
 from service.api.bodies.receive import INLINE_BYTES, Body
-from service.api.bodies.tasks import JSON, GraphTask, Task, patch_task
+from service.api.bodies.tasks import JSON, Beside, GraphTask, Task, patch_task
 from service.errors import ServiceError
 from service.protocol import ARROW_TYPE, PatchArgs
 from service.settings import Settings
@@ -174,7 +174,7 @@ def test_a_process_of_its_own_that_stays(reading: Reading) -> None:
 
 
 def test_a_short_patch_is_read_here_and_a_long_one_is_not(reading: Reading) -> None:
-    task = patch_task(JSON, PatchLimits(10, 1 << 20), None, "all")
+    task = patch_task(JSON, PatchLimits(10, 1 << 20), Beside())
     text = b'{"edges":["a"],"set":[1.50]}'
     short = reading.body(text)
     here = reading.portal.call(reading.parsers.args, short, task)
@@ -236,7 +236,7 @@ def test_what_is_told_of_a_body_is_enough_to_read_it(reading: Reading) -> None:
     limits, n = Limits(max_expansion=200), 250_000
     patches = PatchLimits(n, 256 << 20)
     tasks: list[tuple[Task, bytes]] = [(GraphTask(kind, limits), body) for kind, body in large_documents(n)]
-    tasks += [(patch_task(kind, patches, None, "all"), body) for kind, body in large_patches(n)]
+    tasks += [(patch_task(kind, patches, Beside()), body) for kind, body in large_patches(n)]
     short = []
     for task, document in tasks:
         try:
@@ -261,10 +261,10 @@ def test_refusals_cross_over(reading: Reading) -> None:
     assert (refusal.code, refusal.rows) == ("invalid_body", [0])
     assert "row 0: capacity is negative" in refusal.detail
     patch = b'{"edges":["a", 1],"set":[1, 2]}' + INLINE_BYTES * b" "
-    refusal = reading.refusal(patch_task(JSON, PatchLimits(10, 1 << 20), None, "all"), patch)
+    refusal = reading.refusal(patch_task(JSON, PatchLimits(10, 1 << 20), Beside()), patch)
     assert (refusal.code, refusal.rows, refusal.where.field) == ("invalid_body", [1], "/edges")
     many = b'{"edges":[1,2,3],"set":[1, 2, 3]}' + INLINE_BYTES * b" "
-    assert reading.refusal(patch_task(JSON, PatchLimits(2, 1 << 20), None, "all"), many).code == "too_large"
+    assert reading.refusal(patch_task(JSON, PatchLimits(2, 1 << 20), Beside()), many).code == "too_large"
 
 
 def read_graph(kind: str, body: memoryview) -> None:

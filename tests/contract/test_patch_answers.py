@@ -44,6 +44,33 @@ def test_patch_as_arrow(api: Api, columns: dict[str, Any], op: str, amounts: lis
     assert (operation.op, operation.amounts) == (op, amounts)
 
 
+@pytest.mark.parametrize("column", ["capacities", "costs", "lower", "vertices"])
+def test_the_query_says_what_becomes_of_names_that_are_missing(api: Api, column: str) -> None:
+    names = "vertices" if column == "vertices" else "edges"
+    stream, path = arrow(**{names: [5, 6], "set": [1, 2]}), f"/v1/graphs/city/{column}"
+    for query, wanted in (("", "error"), ("?on_missing=skip", "skip"), ("?on_missing=error", "error")):
+        assert api.http.patch(path + query, content=stream, headers={"Content-Type": ARROW}).status_code == 200
+        assert api.fakes.dispatcher.sent[-1].args.on_missing == wanted
+    body = f'{{"{names}": [5], "set": [1], "on_missing": "skip"}}'.encode()
+    for query, wanted in (("", "skip"), ("?on_missing=error", "error")):
+        assert api.http.patch(path + query, content=body, headers=JSON).status_code == 200
+        assert api.fakes.dispatcher.sent[-1].args.on_missing == wanted
+    refused = api.http.patch(path + "?on_missing=ignore", content=stream, headers={"Content-Type": ARROW})
+    assert refused.status_code == 400, refused.text
+    assert "on_missing" in refused.json()["detail"]
+
+
+@pytest.mark.parametrize("key", ["on_missing", "on_missin", "roundin", "Rounding", "dryrun"])
+def test_what_the_query_says_is_no_metadata(api: Api, key: str) -> None:
+    table, sink = pa.table({"edges": [5], "set": [1]}).replace_schema_metadata({key: "skip"}), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    body = sink.getvalue().to_pybytes()
+    refused = api.http.patch("/v1/graphs/city/capacities", content=body, headers={"Content-Type": ARROW})
+    assert refused.status_code == 422, refused.text
+    assert "the query of the request may say" in refused.json()["detail"]
+
+
 @pytest.mark.parametrize(
     ("column", "verb", "amounts"),
     [

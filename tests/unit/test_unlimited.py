@@ -4,6 +4,7 @@ import io
 import json
 import math
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from gpu_engine import formats
 from gpu_engine.errors import CapacityOverflow, EngineError, InvalidNetwork
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
+from gpu_engine.networks.rounding import Precision, Rounding
 from gpu_engine.networks.updates import CapacityTable
 from gpu_engine.types import INFINITE, MAX_TOTAL
 from service.api.bodies.arrow import PatchLimits, patch_from_arrow
@@ -112,6 +114,40 @@ def test_unlimited_by_its_word_or_flag(road: str) -> None:
     media_type, body = WORDS[road]
     edges = formats.read(body, media_type)
     assert (edges.capacity.tolist(), edges.decimals) == ([1, INFINITE], 0)
+
+
+BESIDE: list[Any] = [
+    *np.array([math.nan, -1.0, -math.inf, 1e17, 0.05, 1e-30]),
+    *(-1, MAX_TOTAL + 1, 2**63 - 1),
+]
+"""What no edge can have as a capacity, or only with more decimals than the others."""
+
+
+@pytest.mark.parametrize("rounding", ["error", "nearest"])
+@pytest.mark.parametrize("decimals", [None, 0, 1])
+@pytest.mark.parametrize("form", ["npz", "arrow", "arrow decimal", "npz vertices", "arrow vertices"])
+def test_what_stands_beside_a_true_flag_counts_for_nothing(form: str, decimals: int | None, rounding: Rounding) -> None:
+    for amount in BESIDE:
+        column, flags = np.array([2, amount], np.asarray(amount).dtype), np.array([False, True])
+        if form == "arrow decimal":
+            if isinstance(amount, float) and not (math.isfinite(amount) and abs(amount) > 1e-12):
+                continue
+            column = pa.array([Decimal(2), Decimal(str(amount))], pa.decimal128(38, 12))
+        if form.endswith("vertices"):
+            of_vertices = {"label": [0, 1], "capacity": column, "unlimited": flags}
+            names = {"label": "vertices", "capacity": "vertex_capacity", "unlimited": "vertex_unlimited"}
+            if form.startswith("npz"):
+                body = npz(**ENDS, capacity=[1, 1], **{names[name]: part for name, part in of_vertices.items()})
+            else:
+                body = arrow(**ENDS, capacity=[1, 1]) + arrow(**of_vertices)
+        else:
+            body = (npz if form == "npz" else arrow)(**ENDS, capacity=column, unlimited=flags)
+        precision = Precision(decimals, rounding if decimals is not None else "error")
+        edges = formats.read(body, "application/x-npz" if form.startswith("npz") else ARROW, precision=precision)
+        read = edges.vertex_capacity if form.endswith("vertices") else edges.capacity
+        assert read is not None
+        assert (read.tolist(), edges.decimals) == ([2 * 10 ** (decimals or 0), INFINITE], decimals or 0), amount
+        assert edges.rounded.rows == 0, amount
 
 
 @pytest.mark.parametrize(

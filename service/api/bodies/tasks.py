@@ -21,7 +21,7 @@ from gpu_engine.networks.validate import check
 from service.api.bodies.arrow import PatchLimits, patch_bytes, patch_from_arrow
 from service.errors import ServiceError
 from service.models.body import parse_body
-from service.models.capacities import Batch, PatchBody
+from service.models.capacities import Batch, OnMissing, PatchBody
 from service.models.capacity_expansion import CapacityExpansionBody
 from service.models.circulation import CirculationBody
 from service.models.closure_study import ClosureStudyBody
@@ -181,19 +181,27 @@ def partition_task(max_rows: int, encoding: Encoding) -> ArgsTask:
     return ArgsTask(partial(_partition_args, max_rows, encoding), _json_bytes, may_be_read_here=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What the headers and the query of a PATCH say beside its body."""
+
+    if_match: Wanted | None = None
+    solve: Literal["all", "none"] = "all"
+    rounding: Rounding | None = None
+    on_missing: OnMissing | None = None
+
+
 def patch_task(
     media_type: str,
     limits: PatchLimits,
-    if_match: Wanted | None,
-    solve: Literal["all", "none"],
-    rounding: Rounding | None = None,
+    beside: Beside,
     model: type[Batch] = PatchBody,
     encoding: Encoding = "json",
 ) -> ArgsTask:
     """A batch of changes; what it refuses with more than `limits` is counted where it is read."""
     is_arrow = media_type == ARROW_TYPE
     read = partial(patch_from_arrow, model, limits) if is_arrow else partial(_patch_from_json, model)
-    args = partial(_patch_args, read, limits.max_rows, if_match, solve, rounding, encoding)
+    args = partial(_patch_args, read, limits.max_rows, beside, encoding)
     return ArgsTask(args, partial(patch_bytes, limits) if is_arrow else _json_bytes, may_be_read_here=not is_arrow)
 
 
@@ -270,13 +278,17 @@ def _edges_args(
 def _patch_args(
     read: Callable[[memoryview], Batch],
     max_rows: int,
-    if_match: Wanted | None,
-    solve: Literal["all", "none"],
-    rounding: Rounding | None,
+    beside: Beside,
     encoding: Encoding,
     body: memoryview,
 ) -> PatchArgs:
-    args = read(body).args(if_match=if_match, solve=solve, max_rows=max_rows, rounding=rounding)
+    args = read(body).args(
+        if_match=beside.if_match,
+        solve=beside.solve,
+        max_rows=max_rows,
+        rounding=beside.rounding,
+        on_missing=beside.on_missing,
+    )
     return args.model_copy(update={"encoding": encoding})
 
 

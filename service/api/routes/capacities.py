@@ -18,6 +18,7 @@ from service.api.openapi import (
     IDEMPOTENCY_KEY,
     IF_MATCH,
     NOT_MODIFIED_FORM,
+    ON_MISSING,
     PREFER,
     PROBLEMS,
     UNLESS_HELD,
@@ -25,7 +26,7 @@ from service.api.openapi import (
     request_body,
 )
 from service.api.replies.conditions import answer_page
-from service.models.capacities import EXAMPLES, PatchBody
+from service.models.capacities import EXAMPLES, OnMissing, PatchBody
 from service.models.flows import PatchInfo
 from service.models.graphs import CapacitiesInfo
 from service.protocol import ARROW_TYPE, CapacitiesArgs, Kind
@@ -67,8 +68,9 @@ async def patch_capacities(
     rounding: Annotated[
         Rounding | None, Query(description="What becomes of a result of more decimals than the graph's.")
     ] = None,
+    on_missing: Annotated[OnMissing | None, Query(description=ON_MISSING)] = None,
     dry_run: Annotated[bool, Query(description=DRY_RUN)] = False,
 ) -> Response:
     """A batch of changes, all or nothing, durable when answered."""
     kind = Kind.DRY_RUN if dry_run else Kind.PATCH
-    return await answer_batch(request, backend, kind, name, PatchBody, rounding, solve)
+    return await answer_batch(request, backend, kind, name, PatchBody, rounding, on_missing, solve)

@@ -14,11 +14,13 @@ from service.api.openapi import (
     DRY_RUN,
     IDEMPOTENCY_KEY,
     IF_MATCH,
+    ON_MISSING,
     PREFER,
     PROBLEMS,
     UPDATE_FORMS,
     request_body,
 )
+from service.models.capacities import OnMissing
 from service.models.costs import EXAMPLES, CostsBody
 from service.models.flows import PatchInfo
 from service.protocol import ARROW_TYPE, Kind
@@ -39,8 +41,9 @@ async def patch_costs(
     rounding: Annotated[
         Rounding | None, Query(description="What becomes of a result of more decimals than the graph's costs.")
     ] = None,
+    on_missing: Annotated[OnMissing | None, Query(description=ON_MISSING)] = None,
     dry_run: Annotated[bool, Query(description=DRY_RUN)] = False,
 ) -> Response:
     """A batch of costs, all or nothing, durable when answered. No flow that is kept solved changes."""
     kind = Kind.DRY_RUN_COSTS if dry_run else Kind.PATCH_COSTS
-    return await answer_batch(request, backend, kind, name, CostsBody, rounding)
+    return await answer_batch(request, backend, kind, name, CostsBody, rounding, on_missing)

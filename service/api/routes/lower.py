@@ -14,11 +14,13 @@ from service.api.openapi import (
     DRY_RUN,
     IDEMPOTENCY_KEY,
     IF_MATCH,
+    ON_MISSING,
     PREFER,
     PROBLEMS,
     UPDATE_FORMS,
     request_body,
 )
+from service.models.capacities import OnMissing
 from service.models.flows import PatchInfo
 from service.models.lower import EXAMPLES, LowerBody
 from service.protocol import ARROW_TYPE, Kind
@@ -39,8 +41,9 @@ async def patch_lower(
     rounding: Annotated[
         Rounding | None, Query(description="What becomes of a result of more decimals than the graph's.")
     ] = None,
+    on_missing: Annotated[OnMissing | None, Query(description=ON_MISSING)] = None,
     dry_run: Annotated[bool, Query(description=DRY_RUN)] = False,
 ) -> Response:
     """A batch of lower bounds, all or nothing, durable when answered. No flow that is kept solved changes."""
     kind = Kind.DRY_RUN_LOWER if dry_run else Kind.PATCH_LOWER
-    return await answer_batch(request, backend, kind, name, LowerBody, rounding)
+    return await answer_batch(request, backend, kind, name, LowerBody, rounding, on_missing)

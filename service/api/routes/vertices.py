@@ -18,6 +18,7 @@ from service.api.openapi import (
     IDEMPOTENCY_KEY,
     IF_MATCH,
     NOT_MODIFIED_FORM,
+    ON_MISSING,
     PREFER,
     PROBLEMS,
     UNLESS_HELD,
@@ -25,6 +26,7 @@ from service.api.openapi import (
     request_body,
 )
 from service.api.replies.conditions import answer_page
+from service.models.capacities import OnMissing
 from service.models.flows import PatchInfo
 from service.models.vertices import EXAMPLES, VerticesBody, VerticesInfo
 from service.protocol import ARROW_TYPE, Kind, VerticesArgs
@@ -68,8 +70,9 @@ async def patch_vertices(
     rounding: Annotated[
         Rounding | None, Query(description="What becomes of a result of more decimals than the graph's.")
     ] = None,
+    on_missing: Annotated[OnMissing | None, Query(description=ON_MISSING)] = None,
     dry_run: Annotated[bool, Query(description=DRY_RUN)] = False,
 ) -> Response:
     """A batch of capacities of vertices, all or nothing, durable when answered. Flows that are kept stay warm."""
     kind = Kind.DRY_RUN_VERTICES if dry_run else Kind.PATCH_VERTICES
-    return await answer_batch(request, backend, kind, name, VerticesBody, rounding, solve)
+    return await answer_batch(request, backend, kind, name, VerticesBody, rounding, on_missing, solve)

@@ -170,7 +170,7 @@ class Mover:
         began = time.monotonic()
         token = self._handover.hold(name)
         if token is None:
-            raise NotServed(name)
+            raise NotServed(f"this worker does not serve {name!r} any more")
         try:
             tasks = self._tasks()
             waiting = self._waiting(name, tasks)
