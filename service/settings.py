@@ -219,7 +219,7 @@ def read_settings(**given: Any) -> Settings:
         faults = error.errors(include_url=False, include_context=False, include_input=False)
         said = [(_shown(fault["loc"]), _plain(fault["msg"])) for fault in faults]
         raise SettingsError("; ".join(f"{name}: {text}" for name, text in said)) from None
-    _refuse_clipped(settings)
+    settings = _clipped(settings)
     _refuse_no_text(settings.data_dir)
     if settings.tls_key is not None and settings.tls_cert is None:
         raise SettingsError("HEADRACE_TLS_KEY is set and HEADRACE_TLS_CERT is not: nothing would be encrypted")
@@ -254,8 +254,9 @@ def overruled_redis(settings: Settings, environment: Mapping[str, str]) -> str |
     return other if ours not in (None, other) and settings.redis_url == ours else None
 
 
-def _refuse_clipped(settings: Settings) -> None:
-    """Raise `SettingsError` for a bound that is said and lies beyond another one."""
+def _clipped(settings: Settings) -> Settings:
+    """The settings with defaults that lie beyond what is said of another bound lowered to that. Raise `SettingsError`
+    for a bound that is said itself and lies beyond another one."""
     said = settings.model_fields_set
     if "default_wait_s" in said and settings.default_wait_s > settings.max_wait_s:
         most = f"{settings.max_wait_s:g}"
@@ -264,6 +265,10 @@ def _refuse_clipped(settings: Settings) -> None:
         raise SettingsError(
             f"HEADRACE_MAX_JSON_BYTES is more than HEADRACE_MAX_BODY_BYTES, which is {settings.max_body_bytes}"
         )
+    wait_s, json_bytes = settings.default_wait_s, settings.max_json_bytes
+    lower = {"default_wait_s": min(wait_s, settings.max_wait_s)}
+    lower["max_json_bytes"] = min(json_bytes, settings.max_body_bytes)
+    return settings.model_copy(update=lower)
 
 
 def _refuse_no_text(data_dir: Path) -> None:

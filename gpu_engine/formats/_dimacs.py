@@ -52,7 +52,10 @@ def read_problem(source: Source, limits: Limits) -> Problem:
     check_vertex_count(n_vertices, limits)
     check_edge_count(n_arcs, limits)
     nodes, arcs = lines.where(letter == ord("n")), lines.where(letter == ord("a"))
-    if len(arcs) != n_arcs:
+    if len(arcs) > n_arcs:
+        line = int(arcs.number[n_arcs])
+        raise InvalidNetwork(f"line {line}: there are more arcs than the {n_arcs} that the p line says", lines=[line])
+    if len(arcs) < n_arcs:
         raise InvalidNetwork(f"line {len(lines)}: the text ends after {len(arcs)} of {n_arcs} arcs", lines=[len(lines)])
     return Problem(text, kind, n_vertices, n_arcs, nodes, arcs)
 

@@ -65,7 +65,7 @@ class Metadata:
         for name in KNOWN:
             own = self._pairs.get(name.encode())
             if own is not None and own != first._pairs.get(name.encode()):
-                told = f"schema metadata {name} of the second stream ({own[:20]!r}) is not read"
+                told = f"schema metadata {name} of the second stream ({_shown(own)}) is not read"
                 raise InvalidNetwork(f"{told}: say it in that of the first")
 
     def count(self, name: str) -> int | None:
@@ -74,7 +74,7 @@ class Metadata:
         if text is None:
             return None
         if not text.isdigit() or len(text) > MAX_METADATA_DIGITS:
-            raise InvalidNetwork(f"schema metadata {name} must be a whole number, not {text[:20]!r}")
+            raise InvalidNetwork(f"schema metadata {name} must be a whole number, not {_shown(text)}")
         return int(text)
 
     def rounded(self, name: str) -> Rounded:
@@ -86,7 +86,7 @@ class Metadata:
         """Whether the key says true; False if it is not there. Raises `InvalidNetwork` for anything else."""
         text = self._pairs.get(name.encode(), b"false")
         if text not in (b"true", b"false"):
-            raise InvalidNetwork(f"schema metadata {name} must be true or false, not {text[:20]!r}")
+            raise InvalidNetwork(f"schema metadata {name} must be true or false, not {_shown(text)}")
         return text == b"true"
 
     def text(self, name: str) -> str | None:
@@ -96,3 +96,7 @@ class Metadata:
             return None
         with refusing(f"schema metadata {name}", UnicodeError):
             return text.decode()
+
+
+def _shown(text: bytes) -> str:
+    return repr(text[:20].decode("utf-8", "replace"))

@@ -70,7 +70,8 @@ def read_json(source: Source, limits: Limits = DEFAULT_LIMITS, precision: Precis
     except RecursionError:
         raise InvalidNetwork("not JSON we read: nested too deep") from None
     except ValueError as error:
-        raise InvalidNetwork(json_fault(error) + (seems_to_be(data, "JSON") if len(data) else "")) from None
+        is_blank = not bytes(data[:32]).strip()
+        raise InvalidNetwork(json_fault(error) + ("" if is_blank else seems_to_be(data, "JSON"))) from None
     if not isinstance(body, dict):
         raise InvalidNetwork(f"the body has to be a JSON object; {AS_COLUMNS}")
     return from_columns(body, limits, precision)

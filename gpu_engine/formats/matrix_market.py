@@ -48,6 +48,8 @@ def read_matrix_market(source: Source, limits: Limits = DEFAULT_LIMITS, precisio
         amounts = _capacity.from_whole(np.ones(len(entries), dtype=np.int64), entries.place, precision)
     else:
         amounts = _capacity.from_text(columns[2].strings(), entries.place, precision)
+        broken = (amounts.units % 10**amounts.decimals != 0) & (value == "integer")
+        entries.place.refuse(broken, "is no whole number, as the first line says")
     return assemble(
         columns[0].integers(entries.place, "row index"),
         columns[1].integers(entries.place, "column index"),
@@ -68,7 +70,8 @@ def _banner(text: Bytes, lines: Lines) -> tuple[str, str]:
         raise InvalidNetwork("line 1: '%%MatrixMarket matrix coordinate VALUE SYMMETRY' expected", lines=[1])
     value, symmetry = fields[3].lower(), fields[4].lower()
     if value not in VALUES or symmetry not in SYMMETRIES:
-        raise InvalidNetwork(f"line 1: only {VALUES} and {SYMMETRIES} are read, not {value} {symmetry}", lines=[1])
+        known = f"{', '.join(VALUES)} and {', '.join(SYMMETRIES)}"
+        raise InvalidNetwork(f"line 1: only {known} are read, not {value} {symmetry}", lines=[1])
     return value, symmetry
 
 

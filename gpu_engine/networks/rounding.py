@@ -33,6 +33,8 @@ class Precision:
     rounding: Rounding | None = None
     cost_decimals: int | None = field(default=None, repr=False)
     """Of the costs, in place of `decimals`. Not shown: requests are told apart by how the rest is shown."""
+    name: str = field(default="decimals", repr=False)
+    """By which name a caller says `decimals`."""
 
     def of_body(self, decimals: object, rounding: object = None) -> "Precision":
         """With what the body says where the caller does not. Raises `InvalidNetwork` for a statement of the body that
@@ -52,7 +54,7 @@ class Precision:
         places alone."""
         own = check_decimals(decimals, "cost_decimals")
         places = own if self.cost_decimals is None else self.cost_decimals
-        return Precision(places, None if places is None else self.rounding)
+        return Precision(places, None if places is None else self.rounding, name="cost_decimals")
 
     def refuse_costs(self, decimals: object = None) -> None:
         """Where edges have no costs: raises `InvalidNetwork` if the body, or the caller, says how many ``decimals``
@@ -79,15 +81,14 @@ class Precision:
     @property
     def too_fine(self) -> str:
         """What is said of an amount with more decimals than are kept."""
-        return more_decimals(self.allowed, stated=self.decimals is not None)
+        return more_decimals(self.allowed, "" if self.decimals is not None else f"{self.name}=6 and ")
 
 
 AS_WRITTEN: Final = Precision()
 
 
-def more_decimals(allowed: int, *, stated: bool = True) -> str:
-    """The refusal of an amount with more decimals, and what would round it."""
-    places = "" if stated else "decimals=6 and "
+def more_decimals(allowed: int, places: str = "") -> str:
+    """The refusal of an amount with more decimals, and what would round it; ``places`` says how places are stated."""
     noun = "decimal" if allowed == 1 else "decimals"
     return f"has more than {allowed} {noun}; {places}rounding=nearest (or down, up) rounds it"
 

@@ -5,7 +5,8 @@ A float literal becomes a `Number`, its own text; integers stay Python integers.
 """
 
 import json
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Any, Final, NoReturn
 
 from gpu_engine.errors import pointer
 from gpu_engine.text.json_fault import json_fault
@@ -29,6 +30,8 @@ def loads_exact(body: bytes | bytearray | memoryview) -> Any:
         if "\\u" in text:  # an escape may name half a surrogate pair, which no UTF-8 answer could repeat
             json.dumps(value, ensure_ascii=False).encode("utf-8")
         return value
+    except _Twice:
+        _refuse_twice(text)
     except RecursionError:
         raise ServiceError("invalid_body", "not JSON we read: nested too deep") from None
     except UnicodeEncodeError:
@@ -46,7 +49,36 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         raise ServiceError("invalid_body", f"an object has at most {MAX_MEMBERS} members")
     members = dict(pairs)
     if len(members) != len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]  # None is wanted
-        raise ServiceError("invalid_body", f"the member {twice[:100]!r} is there twice", field=pointer(twice))
+        raise _Twice
     return members
+
+
+class _Twice(Exception):
+    """A member of some object is there twice."""
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object with all of its members, in their order."""
+
+
+def _refuse_twice(text: str) -> NoReturn:
+    """Raises invalid_body for the first member that is there twice, with its place. Reads the text once more."""
+    value = json.loads(text, parse_float=Number, object_pairs_hook=_Pairs)
+    place = next(_places_of_twice(value, ()), ())
+    named = str(place[-1])[:100] if place else ""
+    raise ServiceError("invalid_body", f"the member {named!r} is there twice", field=pointer(*place)) from None
+
+
+def _places_of_twice(value: object, place: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+    if isinstance(value, _Pairs):
+        seen: set[str] = set()
+        for name, _ in value:
+            if name in seen:
+                yield (*place, name)
+            seen.add(name)
+        for name, member in value:
+            yield from _places_of_twice(member, (*place, name))
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            if isinstance(item, list):
+                yield from _places_of_twice(item, (*place, at))

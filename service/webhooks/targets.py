@@ -86,7 +86,7 @@ def checked_url(text: str, trusted: Collection[str]) -> httpx.URL:
     if port is not None and not 0 < port < 1 << 16:
         raise Forbidden(f"{port} is no port")
     if url.scheme != "https" and not (url.scheme == "http" and host in trusted):
-        raise Forbidden("events are sent by https; by http only to hosts that webhook_hosts names")
+        raise Forbidden("events are sent by https; by http only to hosts that HEADRACE_WEBHOOK_HOSTS names")
     if host not in trusted:
         _refuse_private([host])
     return url
@@ -141,4 +141,4 @@ def _refuse_private(hosts: Collection[str], *, must_be_addresses: bool = False) 
                 raise Forbidden("the host does not resolve to an address") from None
             continue
         if not is_public(address):
-            raise Forbidden("its address is not public: an operator can allow the host by webhook_hosts")
+            raise Forbidden("its address is not public: an operator can allow the host by HEADRACE_WEBHOOK_HOSTS")

@@ -159,6 +159,10 @@ NOT_JSON = [
     patch(b"edges=s-a", "invalid_body", "not JSON"),
     patch(b'{"edges": ["s-a"], "set": [NaN]}', "invalid_body", "NaN is no JSON number"),
     patch(b'{"edges": ["s-a"], "edges": ["s-b"]}', "invalid_body", "'edges' is there twice", "/edges"),
+    patch(
+        b'{"batch": [{"edges": [1], "set": [1], "set": [2]}]}', "invalid_body", "'set' is there twice", "/batch/0/set"
+    ),
+    ask(b'{"cut": {"near": "sinks", "near": "sources"}}', "invalid_body", "'near' is there twice", "/cut/near"),
 ]
 
 PATCHES = [

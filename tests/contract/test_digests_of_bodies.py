@@ -52,6 +52,31 @@ def test_a_body_is_read_once_for_each_algorithm(api: Api) -> None:
     assert len(digests._hashers) == 2
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("DELETE", "/v1/graphs/city"),
+        ("GET", "/v1/graphs/city"),
+        ("POST", "/v1/graphs/city/snapshots"),
+        ("PUT", "/v1/workers/cpu-0/drain"),
+    ],
+)
+def test_digests_of_requests_without_a_body_are_looked_at_too(api: Api, method: str, path: str) -> None:
+    headers = {"Content-Type": "application/json"} if method in ("POST", "PUT") else {}
+    for header, value, status in (
+        ("Content-Digest", digest(BODY), 422),
+        ("Repr-Digest", digest(BODY), 422),
+        ("Content-Digest", "junk", 400),
+        ("Digest", "SHA-256=x", 400),
+        ("Content-MD5", "x", 400),
+    ):
+        answer = api.http.request(method, path, headers=headers | {header: value})
+        assert (answer.status_code, answer.json().get("header")) == (status, header), answer.text
+    assert not api.fakes.dispatcher.sent, "nothing was changed, or asked"
+    own = api.http.request(method, path, headers=headers | {"Content-Digest": digest(b"")})
+    assert "Content-Digest" not in own.text
+
+
 def test_it_is_of_the_bytes_that_are_sent(api: Api) -> None:
     packed = zlib.compress(BODY, wbits=31)
     gzip = {"Content-Encoding": "gzip"}

@@ -130,6 +130,7 @@ def test_files(http: httpx.Client) -> None:
         assert columns["cut.weight"].tolist() == [15] * plain["cut_edges"]
     texts = http.post(f"{G}/partition", json=body, headers={"Accept": "application/json; numbers=string"}).json()
     assert (texts["value"], texts["cut"]["weight"][0]) == (str(plain["value"]), "1.5")
+    assert (texts["part_weight"], texts["limit"]) == (list(map(str, plain["part_weight"])), str(plain["limit"]))
     response = http.post(f"{G}/partition", json=body, headers={"Accept": "application/vnd.apache.arrow.stream"})
     assert pa.ipc.open_stream(response.content).schema.metadata[b"decimals"] == b"1"
 

@@ -133,7 +133,7 @@ def test_columns_refused(changes: dict[str, Any], metadata: dict[str, str], mess
 @pytest.mark.parametrize(
     ("second", "message"),
     [
-        ({"decimals": "2"}, "metadata decimals of the second stream .b'2'. is not read: say it in that of the first"),
+        ({"decimals": "2"}, "metadata decimals of the second stream .'2'. is not read: say it in that of the first"),
         ({"decimal": "1"}, "metadata 'decimal' is not read: did you mean 'decimals'"),
         ({"n_vertices": "7"}, "metadata n_vertices of the second stream"),
         ({"crs": "EPSG:4326"}, "metadata crs of the second stream"),

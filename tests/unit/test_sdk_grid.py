@@ -168,3 +168,10 @@ def test_other_refusals() -> None:
     _, answer = answered(Grid(np.ones((2, 2), int), np.ones((2, 2), int), 1))
     with pytest.raises(InvalidInput, match="6 vertices, this image has 6 pixels"):
         grid.mask(answer)
+
+
+@pytest.mark.parametrize("said", [{"capacity": 3}, {"undirected": True}, {"tail": 0}])
+def test_what_an_image_says_itself_is_not_said_again(said: dict[str, Any]) -> None:
+    image = Grid(np.ones((3, 3)), np.ones((3, 3)), links=1)
+    with pytest.raises(InvalidInput, match=f"has its own {next(iter(said))}"):
+        graph_body(image, said)  # type: ignore[arg-type]  # keywords of a caller

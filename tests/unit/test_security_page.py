@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from gpu_engine import paths
 from gpu_engine.formats import FREE_BYTES
@@ -19,10 +20,15 @@ from service.api.http import chunks as http_chunks
 from service.api.http import closing as http_closing
 from service.api.http import connections as http_connections
 from service.api.http import protocol as http_protocol
+from service.api.middleware import REQUEST_ID
 from service.api.replies import repeats, sending
 from service.api.routes import graphs, sessions, status_page
 from service.models import bottlenecks, closure_study, columns, numbers, parametric, partition, webhooks, what_if
 from service.models import flows as models
+from service.models.capacities import MAX_OPERATIONS
+from service.models.watches import WATCH_NAME
+from service.models.webhooks import WEBHOOK_NAME
+from service.models.what_if import WhatIfBody
 from service.queue import dispatcher, grouped, replies
 from service.settings import Settings
 from service.store import graphs as listed
@@ -36,7 +42,7 @@ from service.store.feed import writing as feed_writing
 from service.store.hooks import hooks
 from service.store.jobs import listing, transitions
 from service.store.sessions import SESSION_S, SESSIONS_OF_A_KEY
-from service.webhooks import courier, metered, posting
+from service.webhooks import courier, metered, posting, targets
 from service.worker import answers, watch_events
 from service.worker.graph import MAX_KNOWN, MAX_STATES
 from service.worker.membership import heartbeat
@@ -79,6 +85,9 @@ FIXED = {
     "paths in one answer": models.MAX_PATHS,
     "edges of all paths in one answer, if the graph has no more": paths.MOST_EDGES,
     "members of a JSON object": numbers.MAX_MEMBERS,
+    "operations of one `batch`": MAX_OPERATIONS,
+    "characters of the id of a scenario": columns.MAX_LABEL_CHARS,
+    "characters of the URL of a webhook": targets.MAX_URL_CHARS,
     "zstd window": encodings.MAX_WINDOW_BYTES,
     "bytes for each byte of a compressed body, beyond the first 8 MiB": encodings.MAX_EXPANSION,
     "messages of an Arrow stream": arrow_check.MAX_MESSAGES,
@@ -196,7 +205,20 @@ def test_what_is_fixed_elsewhere() -> None:
     characters = int(amount(rows.pop(key)))
     assert headers.IDEMPOTENCY_KEY.fullmatch("x" * characters)
     assert not headers.IDEMPOTENCY_KEY.fullmatch("x" * (characters + 1))
-    assert rows == {}
+    for row, pattern, one in (
+        ("characters of the name of a watch or a webhook", re.compile(WATCH_NAME), "x"),
+        ("characters of the name of a watch or a webhook", re.compile(WEBHOOK_NAME), "x"),
+        ("characters of an `X-Request-Id`", REQUEST_ID, "x"),
+    ):
+        characters = int(amount(rows[row]))
+        assert pattern.fullmatch(one * characters)
+        assert not pattern.fullmatch(one * (characters + 1))
+    seconds = int(amount(rows["`time_limit_s` of a question"]))
+    assert WhatIfBody.model_validate({"sources": [0], "sinks": [1], "scenarios": [{}], "time_limit_s": seconds})
+    with pytest.raises(ValidationError):
+        WhatIfBody.model_validate({"sources": [0], "sinks": [1], "scenarios": [{}], "time_limit_s": seconds + 1})
+    by_pattern = {"characters of the name of a watch or a webhook", "characters of an `X-Request-Id`"}
+    assert set(rows) == by_pattern | {"`time_limit_s` of a question"}
 
 
 def test_limits_named_in_other_rows() -> None:

@@ -131,6 +131,16 @@ def test_a_bound_beyond_another_one_is_not_clipped(said: dict[str, int], told: s
         read_settings(**{name: said[name]})
 
 
+def test_processes_begin_with_the_settings_that_their_parent_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is written out for them, those too that nobody has said."""
+    for said in ({"max_wait_s": 10}, {"max_body_bytes": 1 << 20}):
+        settings = read_settings(**said)
+        with monkeypatch.context() as patched:
+            for name, value in environment_of(settings).items():
+                patched.setenv(name, value)
+            assert read_settings().model_dump() == settings.model_dump() | {"data_dir": settings.data_dir.absolute()}
+
+
 @pytest.mark.parametrize(
     ("said", "told"),
     [

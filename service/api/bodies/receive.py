@@ -97,14 +97,17 @@ class Body:
 
 
 async def refuse_body(request: Request) -> None:
-    """Raises invalid_body for a request that brings options where there are none; an empty object brings none."""
-    start = b""
+    """Raises invalid_body for a request that brings options where there are none, as an empty object does not, or
+    another body than its digests say, and invalid_request for digests that are not looked at."""
+    start, digests = b"", Digests(request.headers)
     async for chunk in _chunks(request):
         start += chunk[: NO_OPTIONS_BYTES + 1]
         if len(start) > NO_OPTIONS_BYTES:
             break
+        digests.update(chunk)
     if len(start) > NO_OPTIONS_BYTES or start.strip() not in (b"", b"{}"):
         raise ServiceError("invalid_body", "this request takes no body: what it says would not be looked at")
+    digests.check()
 
 
 @asynccontextmanager

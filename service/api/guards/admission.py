@@ -314,7 +314,7 @@ class Admission:
         """Count one event stream. Raises rate_limited."""
         limit = self._settings.max_event_streams
         if self._streams >= limit:
-            raise too_much(f"{self._streams} event streams are open")
+            raise too_much(f"{self._streams} event streams are open, as many as HEADRACE_MAX_EVENT_STREAMS allows")
         if key_id is not None and self._streams_of_key[key_id] >= share_of_key(limit):
             raise too_much(f"{self._streams_of_key[key_id]} event streams of this API key are open")
         self._streams += 1

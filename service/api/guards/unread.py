@@ -13,6 +13,7 @@ from fastapi import Request
 from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
 
+from service.api.bodies.digests import DIGESTS, OUTDATED
 from service.api.bodies.receive import refuse_body
 from service.api.headers import preferences
 from service.api.replies.signposts import QUESTION, header_parameters
@@ -20,11 +21,13 @@ from service.errors import ServiceError
 
 OVERRIDES: Final = ("x-http-method-override", "x-http-method", "x-method-override")
 CONDITIONS: Final = ("if-match", "if-none-match", "if-unmodified-since")
+OF_BODY: Final = tuple(name.lower() for name in (*DIGESTS, *OUTDATED))
+"""Headers that say what the body is, if only an empty one."""
 CHANGES: Final = frozenset({"PUT", "PATCH", "POST", "DELETE"})
 """Methods that change something, so that their conditions are not those of a cache."""
 LOOKED_AT: Final = frozenset(
     name.encode()
-    for name in (*CONDITIONS, "prefer", "content-length", "content-range", "transfer-encoding", *OVERRIDES)
+    for name in (*CONDITIONS, *OF_BODY, "prefer", "content-length", "content-range", "transfer-encoding", *OVERRIDES)
 )
 BODILESS: Final = frozenset({"GET", "HEAD", "DELETE"})
 NO_LENGTH: Final = ("", "0")
@@ -45,7 +48,7 @@ async def refuse_unread(request: Request) -> None:
     if any(name in headers for name in (*CONDITIONS, "prefer")):
         _refuse_headers(request, route)
     has_body = headers.get("content-length", "") not in NO_LENGTH or "transfer-encoding" in headers
-    if method in BODILESS and has_body:
+    if method in BODILESS and (has_body or any(name in headers for name in OF_BODY)):
         await refuse_body(request)
 
 

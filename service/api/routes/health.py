@@ -29,7 +29,9 @@ router = APIRouter(tags=["service"], responses=PROBLEMS)
 LIMITS: Final = (
     *("max_body_bytes", "max_json_bytes", "max_edges", "max_vertices", "max_patch_rows", "queue_limit", "max_wait_s"),
     *("graph_queue_limit", "key_queue_limit", "max_requests", "max_event_streams"),
-    *("max_sending_bytes", "max_question_rows"),
+    *("max_sending_bytes", "max_question_rows", "body_memory_bytes", "max_watches", "max_webhooks", "event_history"),
+    *("webhook_give_up_s", "graph_queue_short", "queue_target_s", "default_wait_s", "job_ttl_s"),
+    *("threads", "question_threads", "row_threads"),
 )
 PATIENCE_S: Final = 2.0
 """How long Redis has to answer here: a probe, a person and a scrape want to know just then that it does not."""

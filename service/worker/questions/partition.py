@@ -22,6 +22,7 @@ from service.worker import answers
 from service.worker.columns import IntegerColumn, each, listed
 from service.worker.copies import Copies
 from service.worker.graph import Graph, NotProven
+from service.worker.json_writer import Raw
 from service.worker.questions.terminals import read_distinct_vertices
 from service.worker.result_writer import written_as
 from service.worker.running.results import Results
@@ -132,9 +133,9 @@ def _answer(graph: Graph, found: KeptPartition, report: Report, proof: Partition
         "weights": question.weights,
         "value": answers.amount(graph.network, proof.cut) if in_capacity else proof.cut,
         "cut_edges": proof.n_cut,
-        "part_weight": proof.part_weight.tolist(),
+        "part_weight": [Raw(str(weight)) for weight in proof.part_weight.tolist()],
         "n_vertices": proof.n_of_part.tolist(),
-        "limit": found.limit,
+        "limit": Raw(str(found.limit)),
         "balanced": balanced,
         "mode": report.way.value,
         "reason": _reason(found, report, balanced=balanced),

@@ -258,8 +258,8 @@ def _entries(
 def _refuse_own(what: str, given: GraphColumns, own: Mapping[str, Any], names: Sequence[str] = OWN) -> None:
     """Raise `InvalidInput` for what a graph says itself, unless it says the same."""
     for name in names:
-        told: Any = given.get(name)
-        if told is None or (isinstance(told, int) and told == own.get(name)):
+        told, said = given.get(name), own.get(name)
+        if told is None or (isinstance(told, int) and isinstance(said, int) and told == said):
             continue
         raise InvalidInput(f"{what} has its own {name}: leave {name}= out, or send columns")
 
