@@ -8,7 +8,7 @@ import numpy as np
 
 from gpu_engine.auto import AutoEngine
 from gpu_engine.control import Control
-from gpu_engine.cpu.carried import carried_by
+from gpu_engine.cpu.carried import carried_by, part_of
 from gpu_engine.cpu.decompose import distribute
 from gpu_engine.cpu.drain import drain
 from gpu_engine.cpu.engine import CpuEngine
@@ -165,7 +165,9 @@ def run_rare_kernels(network: Network, terminals: Terminals) -> None:
     assert found is not None
     found.changes_with(network, np.zeros(1, np.int64))
     found.certificate(network, capacity, terminals, desk.ledger)
-    carried_by(network, capacity, capacity)
+    few = carried_by(network, capacity, capacity)
+    assert few is not None
+    part_of(network, terminals, few)
 
 
 def device_seat(solver: PairSolver, host: Seat, nbytes: int) -> Values:

@@ -123,14 +123,14 @@ def test_links_are_counted_before_they_are_listed() -> None:
 
 def test_parallel_edges_of_few_links_count_each() -> None:
     n = 640
-    tail = np.concatenate((np.arange(n - 1, dtype=np.int32), np.zeros(64, np.int32)))
-    head = np.concatenate((np.arange(1, n, dtype=np.int32), np.ones(64, np.int32)))
+    tail = np.concatenate((np.arange(n - 1, dtype=np.int32), np.zeros(128, np.int32)))
+    head = np.concatenate((np.arange(1, n, dtype=np.int32), np.ones(128, np.int32)))
     network = Network(EdgeList(n, tail, head, np.ones(len(tail), np.int64), False))
     capacity, first = network.arc_capacity(), network.edge_arc[:1]
     residual = capacity.copy()
     residual[first] -= 3
     residual[network.reverse_arc[first]] += 3
-    assert carried_by(network, capacity, residual) is None, "one link, but one edge in eleven"
+    assert carried_by(network, capacity, residual) is None, "one link, but one edge in six"
 
 
 def test_a_flow_of_few_links_can_be_cancelled(always: list[int]) -> None:
