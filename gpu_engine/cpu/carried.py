@@ -102,7 +102,7 @@ def part_of(network: Network, terminals: Terminals, few: Carried) -> Part:
     """The links that carry ``few``. No edge may be infinite. O(n + k) for k edges, and 4 bytes an arc, most of which
     are not touched."""
     arcs, reverse = network.edge_arc[few.rows], network.reverse_arc
-    first, link = _links_of(arcs, reverse)
+    first, link = _links_of(arcs, reverse, np.zeros(network.n_arcs, np.int32))
     links, units = arcs[first], few.units[first]
     tail, head = network.head[reverse[links]], network.head[links]
     number = np.zeros(network.n_vertices, np.int32)
@@ -128,10 +128,9 @@ def part_of(network: Network, terminals: Terminals, few: Carried) -> Part:
 
 
 @njit(cache=True, nogil=True)
-def _links_of(arcs: ArcArray, reverse_arc: ArcArray) -> tuple[EdgeArray, EdgeArray]:
+def _links_of(arcs: ArcArray, reverse_arc: ArcArray, number: ArcArray) -> tuple[EdgeArray, EdgeArray]:
     """Of edges with these arcs, int32[k]: the place of the first one on each link, and the number of each one's link,
-    int64[k]."""
-    number = np.zeros(len(reverse_arc), np.int32)  # of the link of each arc, and one; 0: none yet
+    int64[k]. ``number`` int32[arcs] is zero, and becomes one more than that of the link of each arc."""
     first, link, count = np.empty(len(arcs), np.int64), np.empty(len(arcs), np.int64), 0
     for i in range(len(arcs)):
         a = arcs[i]
