@@ -241,8 +241,7 @@ class _Reader:
         column: Any = given if is_text else np.asarray(given, np.int64)
         taken = np.flatnonzero(rows_of(names, column) >= 0)
         if len(taken):
-            told = "is taken (one that was deleted keeps its name, but in a copy of the graph)"
-            self._refuse_taken(names, told, taken, column, field)
+            self._refuse_taken(names, "is taken, if only by a deleted one", taken, column, field)
         try:
             every = column if before is None else joined(before, [column])
             Names(every, len(every), names.kind)
