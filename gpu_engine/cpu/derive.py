@@ -20,15 +20,20 @@ MANY: Final = 512
 longer than a search from each end."""
 
 
-class Solved(Protocol):
-    """A flow state whose arrays are on the host: see `gpu_engine.cpu.repair` for what holds of them."""
+class Ends(Protocol):
+    """What a flow state says of vertices, on the host: see `gpu_engine.cpu.repair` for what holds of it."""
 
     terminals: Terminals
     role: NDArray[np.int8]
-    residual: UnitArray
     excess: UnitArray
     source_side: BoolArray
     value: int
+
+
+class Solved(Ends, Protocol):
+    """A flow state whose arrays are on the host."""
+
+    residual: UnitArray
 
 
 @dataclass(slots=True)

@@ -5,33 +5,19 @@ flow itself, cycles and detours are taken out, and each link's flow is given to 
 as between two vertices of a large network, all of this is done on these links alone.
 """
 
-from typing import Protocol
-
 import numpy as np
-from numpy.typing import NDArray
 
 from gpu_engine.control import Control
 from gpu_engine.cpu import sides
 from gpu_engine.cpu.carried import Carried, Part, carried_by, part_of
 from gpu_engine.cpu.decompose import add_returned, distribute, flow_residual
-from gpu_engine.cpu.derive import Solved, go_on
+from gpu_engine.cpu.derive import Ends, Solved, go_on
 from gpu_engine.cpu.drain import drain
 from gpu_engine.cpu.routes import is_dense, straighten, straighten_used
 from gpu_engine.cpu.scratch import SCRATCH
 from gpu_engine.networks.free import free_vertices, route_free_flow
 from gpu_engine.networks.network import Network
-from gpu_engine.networks.terminals import Terminals
-from gpu_engine.types import INFINITE, BoolArray, Links, UnitArray
-
-
-class Ends(Protocol):
-    """A flow state without its residuals."""
-
-    terminals: Terminals
-    role: NDArray[np.int8]
-    excess: UnitArray
-    source_side: BoolArray
-    value: int
+from gpu_engine.types import INFINITE, Links, UnitArray
 
 
 def edge_flow(

@@ -27,7 +27,7 @@ class SolvedState(State, Protocol):
 
 @dataclass(slots=True)
 class HostEnds:
-    """The `gpu_engine.cpu.edge_flows.Ends` of a state on the device."""
+    """The `gpu_engine.cpu.derive.Ends` of a state on the device."""
 
     terminals: Terminals
     role: NDArray[np.int8]

@@ -16,6 +16,9 @@ MAX_MEMBERS: Final = 64
 """Members that one object may have. No body of the API has half as many, and each unknown one would be reported."""
 
 
+TOO_DEEP: Final = "not JSON we read: nested too deep"
+
+
 class Number(str):
     """A JSON number with a fraction or an exponent, as the caller wrote it."""
 
@@ -33,7 +36,7 @@ def loads_exact(body: bytes | bytearray | memoryview) -> Any:
     except _Twice:
         _refuse_twice(text)
     except RecursionError:
-        raise ServiceError("invalid_body", "not JSON we read: nested too deep") from None
+        raise ServiceError("invalid_body", TOO_DEEP) from None
     except UnicodeEncodeError:
         raise ServiceError("invalid_body", "not JSON we read: an escape names half a surrogate pair") from None
     except ValueError as error:
@@ -44,9 +47,13 @@ def _refuse_constant(name: str) -> Any:
     raise ServiceError("invalid_body", f'{name} is no JSON number; an unlimited amount is the string "inf"')
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_many(pairs: list[tuple[str, Any]]) -> None:
     if len(pairs) > MAX_MEMBERS:
         raise ServiceError("invalid_body", f"an object has at most {MAX_MEMBERS} members")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    _refuse_many(pairs)
     members = dict(pairs)
     if len(members) != len(pairs):
         raise _Twice
@@ -60,11 +67,20 @@ class _Twice(Exception):
 class _Pairs(list[tuple[str, Any]]):
     """An object with all of its members, in their order."""
 
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        _refuse_many(pairs)
+        super().__init__(pairs)
+
 
 def _refuse_twice(text: str) -> NoReturn:
     """Raises invalid_body for the first member that is there twice, with its place. Reads the text once more."""
-    value = json.loads(text, parse_float=Number, object_pairs_hook=_Pairs)
-    place = next(_places_of_twice(value, ()), ())
+    try:
+        value = json.loads(text, parse_float=Number, object_pairs_hook=_Pairs)
+        place = next(_places_of_twice(value, ()), ())
+    except RecursionError:
+        raise ServiceError("invalid_body", TOO_DEEP) from None
+    except ValueError as error:  # behind the member
+        raise ServiceError("invalid_body", json_fault(error)) from None
     named = str(place[-1])[:100] if place else ""
     raise ServiceError("invalid_body", f"the member {named!r} is there twice", field=pointer(*place)) from None
 

@@ -171,3 +171,22 @@ def test_a_question_with_everything() -> None:
     args = body.args(frozenset({"value"}))
     assert (args.supply, args.demand, args.fields) == (["10", "2.50"], ["inf"], {"flow"})
     assert (args.zeros, args.min_version, args.time_limit_s) == (True, 2, 0.5)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 100, 600, 900, 980, 100_000])
+def test_a_member_that_is_there_twice_is_refused_however_deep_it_lies(depth: int) -> None:
+    body = b'{"x":' + b"[" * depth + b'{"a":1,"a":2}' + b"]" * depth + b"}"
+    with pytest.raises(ServiceError) as refused:
+        loads_exact(body)
+    assert refused.value.code == "invalid_body"
+    if depth <= 100:
+        assert refused.value.where.field == "/x" + "/0" * depth + "/a"
+
+
+@pytest.mark.parametrize(
+    ("behind", "told"),
+    [("1", "'a' is there twice"), (json.dumps(dict.fromkeys(range(65), 1)), "at most 64"), ("[1", "JSON")],
+)
+def test_what_stands_behind_a_member_that_is_there_twice(behind: str, told: str) -> None:
+    with pytest.raises(ServiceError, match=told):
+        loads_exact(f'{{"x": {{"a": 1, "a": 2}}, "y": {behind}}}'.encode())
