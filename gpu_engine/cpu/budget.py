@@ -67,6 +67,9 @@ LONG_SPARSE: Final = 1024
 """Where vertices have two to three arcs, the attempt looks for a narrow network only after this many layers, because
 streets are thin in their first layers."""
 
+THIN_GLANCE: Final = 0.2
+"""After this part of `Allowance.glance` the search ends already if the network is thin over `LONG_SPARSE` layers."""
+
 NARROW_SHARE: Final = 0.5
 """The share that the attempt of a cold solve may scan in a narrow network: each phase is long there, and push-relabel
 needs no phases."""

@@ -54,7 +54,7 @@ PARTED_SIZES: Final = 1.25
 """The limit of the incremental search where few arcs join the parts of a shallow network: it looks at each part
 once."""
 
-PUSHED_SIZES: Final = 8.0
+PUSHED_SIZES: Final = 9.0
 """The limit of push-relabel in a long and narrow network."""
 
 TRIAL: Final = 0.5

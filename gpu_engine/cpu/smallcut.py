@@ -42,6 +42,7 @@ from gpu_engine.cpu.budget import (
     SHALLOW_SHARE,
     SPARSE_ENDS,
     STREET_SHARE,
+    THIN_GLANCE,
     WIDENING,
     Allowance,
     Budget,
@@ -139,7 +140,7 @@ def meet(
     met, met_depth, depth, last_step = 0, 0, 0, 0
     scanned_ahead, scanned_behind, work = 0, 0, 0
     before_ahead, before_behind, apart = ahead.arcs, behind.arcs, False
-    allowed, glance = allowance.most, allowance.glance
+    allowed, glance, early = allowance.most, THIN_GLANCE * allowance.glance, True
     many = min(ahead.end, behind.end) >= MANY
     while True:
         if met > 0:
@@ -163,10 +164,11 @@ def meet(
                 apart = widens and allowance.parts > 0
                 break
         if met == 0 and work + step > glance:
-            long = depth >= LONG_SPARSE or not is_sparse(flow)
-            if long and shape(flow, ahead.end + behind.end, depth, allowance.one_way)[0]:
+            long = depth >= LONG_SPARSE or (not early and not is_sparse(flow))
+            narrow, thin = shape(flow, ahead.end + behind.end, depth, allowance.one_way)
+            if long and (thin if early else narrow):
                 break
-            glance = np.inf
+            glance, early = allowance.glance if early else np.inf, False
         if met == 0:
             last_step = step
         depth += 1
