@@ -20,6 +20,11 @@ VERTEX_BYTES: Final = 16
 """Bytes that the coordinates of one vertex take."""
 
 
+def is_wgs84(crs: str) -> bool:
+    """Whether this name of a coordinate reference system stands for longitudes and latitudes as GPS has them."""
+    return crs.upper() in (WGS84, "OGC:CRS84")
+
+
 @dataclass(frozen=True, slots=True)
 class Coordinates:
     """x and y of each vertex, float64[n] each, finite, in the order of the vertices."""
@@ -36,7 +41,7 @@ class Coordinates:
     @property
     def is_wgs84(self) -> bool:
         """Whether they are longitudes and latitudes as GPS has them."""
-        return self.crs.upper() in (WGS84, "OGC:CRS84")
+        return is_wgs84(self.crs)
 
     def taken(self, vertices: NDArray[np.int64]) -> Self:
         """The coordinates of some vertices, int32[k], in this order."""

@@ -50,10 +50,15 @@ def encoding_of(headers: Headers) -> Encoding:
     return ENCODINGS[preferred(headers, tuple(ENCODINGS))]
 
 
-def map_or_encoding_of(headers: Headers) -> Encoding:
-    """`encoding_of` for the answers that may be a map as well. Raises not_acceptable."""
+def map_or_encoding_of(headers: Headers) -> tuple[Encoding, ...]:
+    """`encoding_of` for the answers that may be a map as well; behind a map the form that is preferred where there is
+    none, if the caller takes any. Raises not_acceptable."""
     media_type = preferred(headers, (*ENCODINGS, GEOJSON_TYPE))
-    return "geojson" if media_type == GEOJSON_TYPE else ENCODINGS[media_type]
+    if media_type != GEOJSON_TYPE:
+        return (ENCODINGS[media_type],)
+    with suppress(ServiceError):
+        return "geojson", encoding_of(headers)
+    return ("geojson",)
 
 
 def texts_of(headers: Headers) -> Encoding:

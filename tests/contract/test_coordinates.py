@@ -406,6 +406,27 @@ def test_maps_that_are_refused(http: httpx.Client) -> None:
     assert http.post("/v1/graphs/lower/max-flow", json={}, headers=MAP).status_code == 200
 
 
+def test_who_takes_another_form_as_well_gets_it_where_there_is_no_map(http: httpx.Client) -> None:
+    http.put("/v1/graphs/bare", json=PLAIN)
+    http.put("/v1/graphs/utm", json=CITY | {"crs": "EPSG:32632"})
+    either, arrow = f"{MAP['Accept']}, application/json;q=0.9", f"{MAP['Accept']}, application/*;q=0.1"
+
+    def form(graph: str, accept: str, **body: Any) -> str:
+        answer = http.post(f"/v1/graphs/{graph}/max-flow", json=body, headers={"Accept": accept})
+        assert answer.status_code == 200, answer.text
+        assert "Accept" in answer.headers["vary"]
+        return answer.headers["content-type"]
+
+    assert form("bare", either) == form("utm", either) == form("bare", arrow) == "application/json"
+    assert form("bare", f"{MAP['Accept']}, application/x-npz;q=0.2") == "application/x-npz"
+    assert form("city", either, fields=["paths"]) == form("city", either, fields=["value"]) == "application/json"
+    assert form("city", either) == "application/geo+json"
+    missing = http.post("/v1/graphs/none/max-flow", json={}, headers={"Accept": either})
+    assert missing.json()["code"] == "unknown_graph"
+    wrong = http.post(f"{G}/max-flow", json={"fields": ["path"]}, headers={"Accept": either})
+    assert (wrong.status_code, wrong.json()["code"]) == (422, "invalid_body")
+
+
 def test_they_go_to_networkx_and_igraph_and_back(service: Service, http: httpx.Client) -> None:
     http.patch(f"{G}/lower", json={"edges": ["a"], "set": [1]}).raise_for_status()
     with Client(service.url) as client:

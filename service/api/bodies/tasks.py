@@ -5,7 +5,7 @@ Nothing here knows HTTP or Redis: a parser process imports this module, `gpu_eng
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO, Final, Literal, Protocol
@@ -135,9 +135,10 @@ class ArgsTask:
         out.write(self.read(body).to_json())
 
 
-def flow_task(fields: frozenset[FlowField], encoding: Encoding) -> ArgsTask:
-    """A question for a flow or a cut, answered with `fields` unless it asks for others."""
-    return ArgsTask(partial(_flow_args, fields, encoding), _json_bytes, may_be_read_here=True)
+def flow_task(fields: frozenset[FlowField], forms: Sequence[Encoding]) -> ArgsTask:
+    """A question for a flow or a cut, answered with `fields` unless it asks for others, in the first of the `forms`
+    that can show what it asks for."""
+    return ArgsTask(partial(_flow_args, fields, forms), _json_bytes, may_be_read_here=True)
 
 
 def matching_task(encoding: Encoding) -> ArgsTask:
@@ -221,8 +222,12 @@ def _patch_from_json(model: type[Batch], body: memoryview) -> Batch:
     return parse_body(model, body, model.COLUMNS)
 
 
-def _flow_args(fields: frozenset[FlowField], encoding: Encoding, body: memoryview) -> MaxFlowArgs:
-    return parse_body(MaxFlowBody, body or b"{}").args(fields, encoding)
+def _flow_args(fields: frozenset[FlowField], forms: Sequence[Encoding], body: memoryview) -> MaxFlowArgs:
+    question = parse_body(MaxFlowBody, body or b"{}")
+    for encoding in forms[:-1]:
+        with suppress(ServiceError):
+            return question.args(fields, encoding)
+    return question.args(fields, forms[-1])
 
 
 def _matching_args(encoding: Encoding, body: memoryview) -> MatchingArgs:

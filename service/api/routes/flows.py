@@ -5,6 +5,7 @@ from typing import Final
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from gpu_engine.networks.coordinates import is_wgs84
 from service.api.accept import map_or_encoding_of
 from service.api.backend import Backend, Context, GraphName
 from service.api.bodies.tasks import flow_task
@@ -33,5 +34,13 @@ async def min_cut(name: GraphName, request: Request, backend: Context) -> Respon
 
 
 async def _flow(kind: Kind, name: str, request: Request, backend: Backend, fields: frozenset[FlowField]) -> Response:
-    task = flow_task(fields, map_or_encoding_of(request.headers))
-    return await answer_question(request, backend, kind, name, task)
+    forms = map_or_encoding_of(request.headers)
+    if len(forms) > 1 and not await _has_map(backend, name):
+        forms = forms[1:]
+    return await answer_question(request, backend, kind, name, flow_task(fields, forms))
+
+
+async def _has_map(backend: Backend, name: str) -> bool:
+    """Whether the vertices of the graph lie where a map can show them."""
+    info = await backend.catalogue.get(name)
+    return info is not None and info.coordinates is not None and is_wgs84(info.coordinates)
