@@ -329,3 +329,19 @@ def test_back_to_an_earlier_version(http: httpx.Client, sdk: Client, service_url
     for body in ({}, {"version": 0}, {"version": "1"}, {"version": 1, "to": "x"}):
         assert http.post("/v1/graphs/all:restore", json=body).json()["code"] == "invalid_body"
     assert http.post("/v1/graphs/nobody:restore", json={"version": 1}).json()["code"] == "unknown_graph"
+
+
+@pytest.mark.parametrize("of_copy", [False, True])
+def test_the_job_of_a_file_says_what_it_is_and_not_where_it_lay(http: httpx.Client, of_copy: bool) -> None:
+    put(http, "told", PLAIN)
+    if of_copy:
+        http.post("/v1/graphs/told:copy", json={"to": "told-2"}).raise_for_status()
+    else:
+        http.get("/v1/graphs/told/export").raise_for_status()
+    jobs = http.get("/v1/jobs").json()["jobs"]
+    path = "/v1/jobs/" + next(job["id"] for job in jobs if (job["kind"], job["graph"]) == ("export", "told"))
+    result = http.get(path).json()["result"]
+    assert set(result) == {"graph", "version", "format", "bytes"}
+    assert result == http.get(f"{path}/result").json() == http.delete(path).json()["result"]
+    for name in ("told", "told-2")[: 1 + of_copy]:
+        http.delete(f"/v1/graphs/{name}").raise_for_status()

@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from types import MappingProxyType
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 from anyio import CancelScope
 from fastapi import APIRouter, Path, Query, Request
@@ -21,6 +21,7 @@ from service.api.replies.results import HeldResponse, Result
 from service.errors import ServiceError
 from service.protocol import ExportArgs, Kind, Reply
 from service.store.connection import AWAY
+from service.store.jobs.record import JobInfo
 
 router = APIRouter(prefix="/v1/graphs/{name}", responses=PROBLEMS)
 
@@ -50,6 +51,8 @@ FormatQuery: TypeAlias = Annotated[
     Query(description="npz and Arrow hold everything, DIMACS what it can. Left out: what `Accept` prefers, else npz."),
 ]
 MAX_VERSION: Final = (1 << 60) - 1
+
+Shown = TypeVar("Shown", Reply, JobInfo)
 
 
 @router.get(
@@ -138,6 +141,13 @@ def read_export(reply: Reply) -> dict[str, Any]:
     """What the worker says of the file it has written."""
     written: dict[str, Any] = json.loads(reply.result_json or "{}")
     return written
+
+
+def shown_export(reply_or_job: Shown) -> Shown:
+    """What callers are told of a file: not where it lies until it has been sent, which is for this process alone."""
+    written = json.loads(reply_or_job.result_json or "{}")
+    written.pop("blob", None)
+    return reply_or_job.model_copy(update={"result_json": json.dumps(written)})
 
 
 async def _and_forget(backend: Backend, result: Result, blob: str) -> AsyncIterator[bytes]:

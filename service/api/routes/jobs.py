@@ -34,6 +34,7 @@ from service.api.replies.results import result_response
 from service.api.replies.rows import reply_or_rows
 from service.api.replies.streams import NothingFollows, has_left, while_allowed
 from service.api.replies.waits import while_there
+from service.api.routes.export import shown_export
 from service.errors import ServiceError
 from service.models.jobs import JobList, JobView
 from service.protocol import JSON_TYPE, TERMINAL_STATUSES, Kind, Problem, Status
@@ -81,6 +82,8 @@ def view(job: JobInfo) -> dict[str, Any]:
 async def _answer(job: JobInfo, backend: Backend, headers: dict[str, str] | None = None) -> Response:
     """One job with its result, which is passed on as the worker wrote it."""
     result = None
+    if job.kind is Kind.EXPORT and job.result_json is not None:
+        job = shown_export(job)
     if job.result_blob is not None:
         try:
             result = await long_result(backend, job.id, job.result_blob)
@@ -163,6 +166,8 @@ async def get_job_result(
         known = unless_held(request, head(media_type, told_of(reply) | VARY))
         if known.status_code == 304 or is_of_head(request):
             return known
+    if job.kind is Kind.EXPORT:
+        reply = shown_export(reply)
     response = await (success(backend, reply) if after is None else rows_behind(backend, reply, after))
     response.headers.update(VARY)
     return response
