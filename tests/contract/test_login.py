@@ -130,6 +130,19 @@ def test_every_page_that_wants_a_key_offers_the_form(api: Api) -> None:
     assert 'href="login"' in api.http.get("/docs").text
 
 
+@pytest.mark.parametrize("accept", [HTML["Accept"], "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2"])
+def test_a_program_that_takes_html_gets_the_problem(api: Api, accept: str) -> None:
+    """The second is what Java's own client sends; what a browser loads for a page of its own is no page either."""
+    make_key(api)
+    for method, path in NEEDED:
+        if method == "GET" and path not in ("/status", "/console", "/console/graphs/{name}"):
+            for headers in ({}, {"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}):
+                check_problem(api.http.get(filled(path), headers=headers | {"Accept": accept}), "unauthorised")
+    for page in ("/status", "/console", "/console/graphs/city"):
+        form = api.http.get(page, headers={"Accept": accept})
+        assert (form.status_code, 'name="key"' in form.text) == (401, True), page
+
+
 def test_the_form_s_page_is_as_closed_as_the_others(api: Api) -> None:
     """It sends forms here alone, with their origin: a browser that is told no referrer says `Origin: null`."""
     make_key(api)

@@ -12,13 +12,12 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from gpu_engine.errors import EngineError
-from service.api.accept import wants_page
 from service.api.bodies.encodings import DECODERS
 from service.api.guards.access import SESSION_OVER
 from service.api.replies import signposts
 from service.api.replies.heads import is_of_head
 from service.api.replies.login_page import asked_to_log_in
-from service.api.replies.refused_page import refused_page, wants_refused_page
+from service.api.replies.refused_page import refused_page, wants_login_page, wants_refused_page
 from service.api.replies.streams import NothingFollows
 from service.errors import RETRY_AFTER_S, STATUS, TITLES, ServiceError
 from service.models.faults import text_of
@@ -116,7 +115,7 @@ def install(app: FastAPI) -> None:
 
     async def service_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, ServiceError)
-        if error.code == "unauthorised" and request.method == "GET" and wants_page(request.headers):
+        if error.code == "unauthorised" and wants_login_page(request):
             request.state.code = error.code
             return asked_to_log_in(request, SESSION_OVER if error.detail == SESSION_OVER else "")
         return _answer(request, error)

@@ -17,8 +17,20 @@ OF_PROGRAMS: Final = frozenset({"v1", "livez", "readyz", "health", "metrics", "o
 
 def wants_refused_page(request: Request) -> bool:
     """Whether a browser asks for a page, be it one that there is not."""
-    first = request.scope["path"].removeprefix("/").partition("/")[0]
-    return first not in OF_PROGRAMS and request.method == "GET" and wants_page(request.headers)
+    return not _is_of_programs(request) and request.method == "GET" and wants_page(request.headers)
+
+
+def wants_login_page(request: Request) -> bool:
+    """Whether somebody who has no key asks for a page. Some libraries of programs prefer HTML too, as that of Java
+    does, so what programs ask for is such a page only where the browser says that a person opens it."""
+    if request.method != "GET" or not wants_page(request.headers):
+        return False
+    return not _is_of_programs(request) or request.headers.get("sec-fetch-dest", "").lower() == "document"
+
+
+def _is_of_programs(request: Request) -> bool:
+    path: str = request.scope["path"]
+    return path.removeprefix("/").partition("/")[0] in OF_PROGRAMS
 
 
 def refused_page(path: str, error: ServiceError) -> Response:
