@@ -2,6 +2,7 @@
 
 import math
 import re
+import uuid
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -13,6 +14,9 @@ from gpu_engine.text.near import did_you_mean
 from service.errors import ServiceError
 from service.protocol import Wanted
 from service.settings import Settings
+
+REQUEST_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
+"""What we take over as a request id; anything else is replaced, so that it cannot forge log lines."""
 
 IDEMPOTENCY_KEY: Final = re.compile(r"[\x20-\x7e]{1,256}")
 MAX_PREFERENCES: Final = 16
@@ -45,6 +49,11 @@ MEANT: Final[Mapping[str, str]] = {
     "application/vnd.geo+json": "application/geo+json",
 }
 """Media types as others call them; "" could be any."""
+
+
+def request_id_of(asked: str) -> str:
+    """The id of a request whose `X-Request-Id` is `asked`: that, or a new one where there is none or it is no id."""
+    return asked if REQUEST_ID.fullmatch(asked) else uuid.uuid4().hex
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,7 @@
 """Around every request: its id, its log line, its span, its counters, and the 500 of last resort. Plain ASGI: cheap."""
 
 import asyncio
-import re
 import time
-import uuid
 from typing import Any, Final
 
 import structlog
@@ -12,14 +10,12 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.ending import Ending
+from service.api.headers import request_id_of
 from service.api.metrics import Metrics
 from service.api.replies.problems import problem_response
 from service.errors import RETRY_AFTER_S, ServiceError
 from service.telemetry.probing import SUPERVISOR
 from service.telemetry.tracing import NoTracing, Span, Tracing, read_traceparent
-
-REQUEST_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
-"""What we take over as a request id; anything else is replaced, so that it cannot forge log lines."""
 
 CLIENT_CLOSED_REQUEST: Final = 499
 """The status that proxies count such requests under. No RFC has it, and it is never sent."""
@@ -88,8 +84,7 @@ class Requests:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        asked = headers.get("x-request-id", "")
-        request_id = asked if REQUEST_ID.fullmatch(asked) else uuid.uuid4().hex
+        request_id = request_id_of(headers.get("x-request-id", ""))
         state = scope.setdefault("state", {})
         state["request_id"] = request_id
         status = 0

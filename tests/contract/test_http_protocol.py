@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
 from itertools import pairwise
 from typing import Any
 
@@ -234,6 +235,35 @@ def test_what_stands_around_chunks_is_bounded(address: Address, begin: bytes, mo
 def test_chunks_may_be_small(address: Address) -> None:
     first, _ = exchange(address, CHUNKED + 50_000 * b"1\r\nx\r\n" + b"0\r\n\r\n" + LAST)
     assert first["body"] == 50_000 * "x"
+
+
+@pytest.mark.parametrize(
+    ("sent", "known"),
+    [
+        (b"nonsense\r\n\r\n", False),
+        (get("/" + 5000 * "x", "X-Request-Id: mine"), False),
+        (get("/x", "X-Request-Id: mine", *(200 * ["A: b"])), True),
+        (get("/x", "X-Request-Id: no id", *(200 * ["A: b"])), False),
+        (get("/x", "X-Request-Id: mine", "Transfer-Encoding: gzip"), True),
+        (CHUNKED.replace(b"\r\n\r\n", b"\r\nX-Request-Id: mine\r\n\r\n") + b"zz\r\n", True),
+        (get("/first", "X-Request-Id: other") + b"nonsense\r\n\r\n", False),
+    ],
+    ids=["no head", "before its headers", "headers", "another id", "coding", "body", "behind another"],
+)
+def test_a_refusal_has_a_date_and_the_id_of_its_request(address: Address, sent: bytes, known: bool) -> None:
+    """That of the caller, if it came before what is refused."""
+    with socket.create_connection(address, timeout=30) as connection:
+        connection.sendall(sent)
+        found = b""
+        while piece := connection.recv(65536):
+            found += piece
+    head, _, body = found[found.rindex(b"HTTP/1.1 ") :].partition(b"\r\n\r\n")
+    lines = dict(line.split(": ", 1) for line in head.decode().splitlines()[1:])
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert abs(parsedate_to_datetime(lines["date"]).timestamp() - time.time()) < 60
+    assert lines["x-request-id"] == json.loads(body)["request_id"]
+    assert (lines["x-request-id"] == "mine") is known
+    assert len(lines["x-request-id"]) == (4 if known else 32)
 
 
 def test_a_broken_body_is_refused_once(address: Address, echo: Echo) -> None:

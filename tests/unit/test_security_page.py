@@ -16,11 +16,11 @@ from service.api.app import create_app
 from service.api.bodies import arrow, encodings, parsing
 from service.api.bodies import receive as bodies
 from service.api.guards import admission, refusals, shares, wrong_keys
+from service.api.headers import REQUEST_ID
 from service.api.http import chunks as http_chunks
 from service.api.http import closing as http_closing
 from service.api.http import connections as http_connections
 from service.api.http import protocol as http_protocol
-from service.api.middleware import REQUEST_ID
 from service.api.replies import repeats, sending
 from service.api.routes import graphs, sessions, status_page
 from service.models import bottlenecks, closure_study, columns, numbers, parametric, partition, webhooks, what_if

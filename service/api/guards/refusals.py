@@ -9,7 +9,6 @@ import asyncio
 import math
 import re
 import time
-import uuid
 from collections import Counter
 from types import SimpleNamespace
 from typing import Final
@@ -21,9 +20,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.api.backend import Backend
 from service.api.guards.access import NEEDED, token_of
-from service.api.headers import waiting
+from service.api.headers import request_id_of, waiting
 from service.api.metrics import Metrics
-from service.api.middleware import REQUEST_ID
 from service.api.replies.problems import PROBLEM_JSON, problem_content
 from service.errors import ServiceError
 from service.settings import Settings
@@ -144,9 +142,7 @@ class EarlyRefusals:
 
 def rendered(refusal: ServiceError, headers: Headers) -> tuple[list[tuple[bytes, bytes]], bytes]:
     """Headers and body of the problem that says so."""
-    request_id = headers.get("x-request-id", "")
-    if not REQUEST_ID.fullmatch(request_id):
-        request_id = uuid.uuid4().hex
+    request_id = request_id_of(headers.get("x-request-id", ""))
     body = to_json(problem_content(refusal) | {"request_id": request_id})
     told = [
         (b"content-type", PROBLEM_JSON.encode()),

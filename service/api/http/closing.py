@@ -3,12 +3,14 @@
 import asyncio
 import socket
 import struct
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
 from pydantic_core import to_json
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+from service.api.headers import request_id_of
 from service.api.http.timer import Timer
 from service.errors import STATUS, TITLES
 
@@ -21,14 +23,22 @@ LINGER_S: Final = 2.0
 """Time for a refused caller to read the answer and to close."""
 
 
-def refusal(detail: str) -> bytes:
-    """The whole answer: head and body."""
+def refusal(detail: str, asked: Iterable[tuple[bytes, bytes]], dated: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """The whole answer: head and body. `asked` are the headers of the request as far as they were read, `dated` those
+    that the server gives to every answer: its `Date`."""
     status = STATUS[CODE]
-    body = to_json(
-        {"type": "about:blank", "title": TITLES[CODE], "status": status, "code": CODE, "detail": detail, "rows": []}
-    )
-    head = f"HTTP/1.1 {status} Bad Request\r\ncontent-type: application/problem+json\r\nconnection: close\r\n"
-    return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
+    request_id = request_id_of(next((value for name, value in asked if name == b"x-request-id"), b"").decode("latin-1"))
+    said = {"type": "about:blank", "title": TITLES[CODE], "status": status, "code": CODE, "detail": detail, "rows": []}
+    body = to_json(said | {"request_id": request_id})
+    told = [
+        *dated,
+        (b"content-type", b"application/problem+json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+        (b"x-request-id", request_id.encode()),
+    ]
+    lines = [f"HTTP/1.1 {status} Bad Request".encode(), *(name + b": " + value for name, value in told), b"", body]
+    return b"\r\n".join(lines)
 
 
 def reset(transport: asyncio.Transport) -> None:

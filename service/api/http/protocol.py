@@ -237,7 +237,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Answer what cannot be read as a request, and hang up."""
         self._part, self._unread_bytes = Part.OVER, 0
         self._head_timer.stop()
-        self.transport.write(refusal(msg))
+        self.transport.write(refusal(msg, self.headers if self._begun else (), self.server_state.default_headers))
         hang_up(self.transport, self._head_timer)
 
     def _read(self) -> None:
