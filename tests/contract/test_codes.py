@@ -2,16 +2,19 @@
 
 import gzip
 import json
+import re
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
 import zstandard
 
 from service.errors import STATUS, TITLES, ServiceError
-from service.protocol import Problem, Status
+from service.protocol import Kind, Problem, Status
 from tests.contract.fakes import MAX_BODY_BYTES, WORKER, Api
 
+ROOT = Path(__file__).parents[2]
 JSON = {"Content-Type": "application/json"}
 EDGES = {"tail": [0, 1], "head": [1, 2], "capacity": [3, 2.5]}
 PATCH = {"edges": [0], "set": [1]}
@@ -127,6 +130,22 @@ def test_paths_and_parameters(api: Api, method: str, path: str, code: str) -> No
 )
 def test_parameters_of_patch(api: Api, path: str) -> None:
     check_problem(api.http.patch(path, json=PATCH), "invalid_request")
+
+
+def test_which_words_are_true_and_false(api: Api) -> None:
+    """Those that docs/api.md names, and no others: what is taken for false by mistake changes the graph."""
+    told = (ROOT / "docs" / "api.md").read_text().partition("\n| true and false |")[2].partition("\n")[0]
+    yes, no = re.findall(r"`1`.*?`yes`|`0`.*?`no`", told)
+    for words, kind in ((yes, Kind.DRY_RUN), (no, Kind.PATCH)):
+        for word in ("true" if words is yes else "false", *re.findall(r"`(\w+)`", words)):
+            for written in (word, word.upper(), word.title()):
+                path = f"/v1/graphs/city/capacities?dry_run={written}"
+                assert api.http.patch(path, json=PATCH).status_code == 200, written
+                assert api.fakes.dispatcher.sent[-1].kind is kind, written
+    for word in ("", "2", "-1", "ja", "none", "null", "tru", "%20true"):
+        problem = api.http.patch(f"/v1/graphs/city/capacities?dry_run={word}", json=PATCH)
+        check_problem(problem, "invalid_request")
+        assert problem.json()["detail"] == "query.dry_run: should be true or false"
 
 
 @pytest.mark.parametrize(

@@ -164,9 +164,12 @@ def test_refusals(http: httpx.Client, sdk: Client, tmp_path: Path) -> None:
         (http.get("/v1/graphs/nobody/export"), "unknown_graph"),
         (http.get(path, params={"format": "packed"}), "invalid_request"),
         (http.get(path, params={"format": "csv"}), "invalid_request"),
-        (http.get(path, headers={"Prefer": "respond-async"}), "invalid_request"),
     ):
         assert answer.json()["code"] == code
+    for preferred in ("respond-async", "wait=0", "respond-async, wait=0"):
+        problem = http.get(path, headers={"Prefer": preferred}).json()
+        assert (problem["code"], problem["header"]) == ("invalid_request", "Prefer")
+        assert "from 1 on" in problem["detail"]
     http.put("/v1/graphs/nul", json=PLAIN | {"edge_ids": ["a\0", "b", "c", "d", "e"]}).raise_for_status()
     assert "NUL" in http.get("/v1/graphs/nul/export").json()["detail"]
     assert http.get("/v1/graphs/nul/export", params={"format": "arrow"}).is_success

@@ -156,7 +156,8 @@ def refuse_at_end(backend: Backend) -> None:
 def refuse_no_wait(request: Request, backend: Backend, what: str) -> None:
     """Raises invalid_request for a caller who does not wait for what has no job."""
     if waiting(request.headers, backend.settings).wait_s == 0:
-        raise ServiceError("invalid_request", f"{what} is answered in place: ask with Prefer: wait=SECONDS")
+        detail = f"{what} is answered in place, and no job goes on with it: ask with Prefer: wait=SECONDS, from 1 on"
+        raise ServiceError("invalid_request", detail, header="Prefer")
 
 
 async def answer(
