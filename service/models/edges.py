@@ -237,3 +237,13 @@ class StructureInfo(PatchInfo):
 
     inserted: InsertedRows
     deleted: DeletedRows
+
+
+class RestoredInfo(PatchInfo):
+    """The answer of a restore."""
+
+    inserted: InsertedRows | None = None
+    """0 of both: nothing is new, and what comes back counts in `applied`. Left out with `deleted` where the same edges
+    and vertices were there."""
+    deleted: DeletedRows | None = None
+    """What was inserted since, and is gone now. Vertices that came since stay."""

@@ -116,6 +116,9 @@ def test_what_is_wrong_with_a_row_is_its_answer(http: httpx.Client) -> None:
     assert [row.get("value") for row in rows] == [None, 2.5, None, None, 2.5]
     codes = ["unbounded", None, "source_is_sink", "unknown_vertex", None]
     assert [row.get("error", {}).get("code") for row in rows] == codes
+    assert rows[0]["error"]["vertices"] == [0, 2]  # the ends alone; a question with fields looks for the path
+    (row,) = asked(http, wide, "pairs", source=[0], sink=[2], fields=["cut"])["answers"]
+    assert row["error"]["vertices"] == [0, 1, 2]
 
 
 def test_clumsy_questions_are_refused(http: httpx.Client, city: str, triangle: str) -> None:

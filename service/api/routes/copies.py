@@ -17,7 +17,7 @@ from service.api.routes.export import read_export
 from service.api.routes.graphs import MAX_SMALL_BODY_BYTES
 from service.errors import ServiceError
 from service.models.body import parse_body
-from service.models.flows import PatchInfo
+from service.models.edges import RestoredInfo
 from service.models.graphs import CopyBody, RestoreBody
 from service.protocol import ExportArgs, Kind, LoadArgs, RestoreArgs
 from service.store.catalogue import LoadedInfo, check_version
@@ -64,7 +64,7 @@ async def copy_graph(name: GraphName, request: Request, backend: Context, caller
 
 @router.post(
     "/graphs/{name}:restore",
-    response_model=PatchInfo,
+    response_model=RestoredInfo,
     responses={**UPDATE_FORMS, **ACCEPTED},
     openapi_extra=request_body(
         RestoreBody, {"a version": {"value": {"version": 7}}}, PREFER, IDEMPOTENCY_KEY, IF_MATCH

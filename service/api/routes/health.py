@@ -5,11 +5,13 @@ import os
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from functools import partial
 from importlib.metadata import version
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
+from pydantic import BaseModel
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from service.api.accept import wants_page
@@ -21,6 +23,7 @@ from service.api.replies.answers import json_response
 from service.api.routes.status_page import GRAPHS_SHOWN, status_page
 from service.errors import ServiceError
 from service.queue.models import RedisInfo, WorkerInfo
+from service.store.catalogue import GraphInfo
 from service.store.connection import AWAY
 from service.store.hooks.record import Standing
 from service.store.lost_data import data_is_gone, refuse_if_lost
@@ -37,6 +40,29 @@ PATIENCE_S: Final = 2.0
 """How long Redis has to answer here: a probe, a person and a scrape want to know just then that it does not."""
 
 PROMETHEUS_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class ApiInfo(BaseModel):
+    """The API process that answers."""
+
+    pid: int
+    started_at: float
+
+
+class StatusInfo(BaseModel):
+    """The whole service as this API process sees it."""
+
+    version: str
+    api: ApiInfo
+    redis: RedisInfo
+    workers: list[WorkerInfo]
+    graphs: list[GraphInfo]
+    """The first ones by name."""
+    n_graphs: int
+    last_update: datetime | None
+    """Of the graphs that are listed."""
+    limits: dict[str, float | None]
+    """Settings by name."""
 
 
 @router.get("/", include_in_schema=False)
@@ -69,7 +95,11 @@ async def health(backend: Context) -> dict[str, str | bool]:
     return await readyz(backend) | {"live": True, "ready": True}
 
 
-@router.get("/status", responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}, **told("Vary")}})
+@router.get(
+    "/status",
+    response_model=StatusInfo,
+    responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}, **told("Vary")}},
+)
 async def status(request: Request, backend: Context, caller: CallerOf) -> Response:
     """Version, Redis and its durability, workers, graphs, the last update of these, the limits in force.
 
