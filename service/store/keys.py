@@ -2,6 +2,10 @@
 
 import hashlib
 from dataclasses import dataclass
+from typing import Final
+
+LEAVING: Final = b"leave"
+"""What is behind the time in `Keys.draining` if a worker is drained as it is about to stop, until it starts again."""
 
 
 def generation_of(graph_id: str) -> str:

@@ -12,7 +12,7 @@ import pytest
 from service.errors import ServiceError
 from service.protocol import CapacitiesArgs, Kind, MaxFlowArgs, Operation, PatchArgs, Status
 from service.queue.models import WorkerReport
-from service.store.keys import Keys
+from service.store.keys import LEAVING, Keys
 from service.store.ownership import Ownership
 from service.worker.membership import takeover as takeover_module
 from service.worker.membership.handback import (
@@ -27,7 +27,6 @@ from service.worker.membership.handback import (
 )
 from service.worker.membership.lease import Silences
 from service.worker.membership.takeover import MOVED_AT_ONCE_BYTES, Queued, Takeover
-from service.worker.membership.workers import LEAVING
 from service.worker.process import Worker
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker, result

@@ -16,6 +16,7 @@ from service.settings import Settings
 from service.store.handover import Handover
 from service.store.keys import Keys
 from service.store.ownership import Ownership
+from service.worker.membership.workers import Workers
 from service.worker.process import Worker
 from service.worker.running import consumer
 from tests.service_fixtures import Caller, StartWorker, code_of, result
@@ -177,6 +178,15 @@ def test_a_drain_waits_for_a_worker_that_is_started_again(
     assert refused(EXPECTED_LEASES * settings.lease_s + 1) == "worker_drained"
     client.hset(keys.draining, "w1", "0 drain")
     assert refused(settings.lease_s) == "worker_drained"
+    Workers(client, keys).leave("w1")  # it is told to end, and stays drained
+    assert refused(settings.lease_s) == "worker_drained"
+    client.hdel(keys.draining, "w1")
+    Workers(client, keys).leave("w1")
+    assert refused(settings.lease_s) == "worker_unavailable"
+    assert refused(EXPECTED_LEASES * settings.lease_s + 1) == "worker_drained"
+    client.set(keys.lease("w1"), "still ending")
+    assert refused(settings.lease_s) == "worker_unavailable"
+    client.delete(keys.lease("w1"))
     assert not client.hexists(keys.draining, "w0")
 
 

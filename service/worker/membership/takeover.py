@@ -16,12 +16,11 @@ from service.queue.models import read_reports
 from service.store.applied import Fenced
 from service.store.catalogue import Registry
 from service.store.jobs.transitions import GROUP, Entry, acknowledge, move
-from service.store.keys import Keys
+from service.store.keys import LEAVING, Keys
 from service.store.ownership import Ownership
 from service.store.watched import watched
 from service.worker.membership.handback import Absences
 from service.worker.membership.lease import Silences
-from service.worker.membership.workers import LEAVING
 from service.worker.running.task import LEFT_BEHIND, parse_command, parse_remains
 
 PAGE: Final = 64

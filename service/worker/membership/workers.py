@@ -1,16 +1,13 @@
 """What workers say of themselves, as other workers read it, and which of them are drained."""
 
 import time
-from typing import Any, Final
+from typing import Any
 
 import redis
 
 from service.queue.models import WorkerReport, read_reports
-from service.store.keys import Keys
+from service.store.keys import LEAVING, Keys
 from service.store.unreadable import figure
-
-LEAVING: Final = b"leave"
-"""What is behind the time if the worker is drained as it is about to stop, until it starts again."""
 
 
 class Workers:
