@@ -170,6 +170,7 @@ def table_of(edges: EdgeList, *, packed: bool) -> pa.Table | None:
 
 
 def refuse_limited(edges: EdgeList, form: str) -> None:
-    """Raises `HasVertexCapacities` for a network that this format would change."""
-    if edges.limited is not None:
-        raise HasVertexCapacities(f"{form} has no place for the capacities of vertices")
+    """Raises `HasVertexCapacities` for a network that this format would change: not for one whose vertices with
+    capacities are all deleted."""
+    if edges.limited is not None and len(edges.limited):
+        raise HasVertexCapacities(f"{form} has no place for the capacities of vertices, which npz and Arrow have")

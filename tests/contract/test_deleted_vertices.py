@@ -122,6 +122,28 @@ def test_none_is_left(http: httpx.Client) -> None:
         http.delete(f"/v1/graphs/{name}")
 
 
+def test_dimacs_has_what_is_left_where_no_vertex_with_a_capacity_is(http: httpx.Client) -> None:
+    #   s ---> a ---> t       a lets 2 pass; b is behind it in the order
+    #    \---> b ---/
+    limited = {
+        "tail": ["s", "a", "s", "b"],
+        "head": ["a", "t", "b", "t"],
+        "capacity": [3, 2, 4, 5],
+        "cost": [1, 1, 1, 1],
+    }
+    limited |= {"vertex_labels": list("sabt"), "vertices": ["a"], "vertex_capacity": [2], "source": "s", "sink": "t"}
+    assert http.put("/v1/graphs/limited", json=limited).status_code in (200, 201)
+    for form in ("dimacs", "dimacs-min"):
+        refused = http.get("/v1/graphs/limited/export", params={"format": form}).json()
+        assert (refused["code"], "npz and Arrow" in refused["detail"]) == ("has_vertex_capacities", True)
+    assert http.patch("/v1/graphs/limited/edges", json={"op": "delete", "vertices": ["a"]}).status_code == 200
+    file = http.get("/v1/graphs/limited/export", params={"format": "dimacs"}).text.splitlines()
+    assert file[-5:] == ["p max 3 2", "n 1 s", "n 3 t", "a 1 2 4", "a 2 3 5"]
+    assert http.get("/v1/graphs/limited/export", params={"format": "dimacs-min"}).text.endswith("a 2 3 0 5 1\n")
+    assert http.get("/v1/graphs/limited/export", params={"format": "dimacs", "version": 1}).status_code == 422
+    http.delete("/v1/graphs/limited").raise_for_status()
+
+
 def test_the_clients(service: Service, http: httpx.Client) -> None:
     with Client(service.url) as client:
         city = client.graph("city")
