@@ -38,6 +38,21 @@ CHARS_SHOWN = 1024
 """An error has at most this many characters of a name."""
 
 
+MESSAGE_CHARS = 4096
+"""A message has at most this many characters, whatever of a caller's text stands in it."""
+
+LEFT_OUT_CHARS = 64
+"""Characters of the end of a message that says that it was cut."""
+
+
+def bounded(message: str) -> str:
+    """A message with the end of a longer one left out."""
+    if len(message) <= MESSAGE_CHARS:
+        return message
+    kept = message[: MESSAGE_CHARS - LEFT_OUT_CHARS]
+    return f"{kept}... ({len(message) - len(kept)} characters left out)"
+
+
 def shown(rows: Sequence[object]) -> list[object]:
     """The first `ROWS_SHOWN` values of a column as plain Python values that JSON can hold; long texts are cut."""
     values = [row.item() if isinstance(row, np.generic) else row for row in rows[:ROWS_SHOWN]]
@@ -107,6 +122,7 @@ class EngineError(Exception):
     code: ClassVar[str] = "engine_error"
 
     def __init__(self, message: str, rows: Sequence[object] = (), **where: Any) -> None:
+        message = bounded(message)
         super().__init__(message)
         self.message = message
         self.where = Where.of(rows, **where)

@@ -7,7 +7,7 @@ ServiceError carries one code of `STATUS`; `gpu_engine.errors.EngineError` codes
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gpu_engine.errors import Where
+from gpu_engine.errors import Where, bounded
 
 RETRY_AFTER_S: Final = 1.0
 """How soon a caller may try again what could not be done because Redis or a worker was away."""
@@ -136,6 +136,7 @@ class ServiceError(Exception):
     ) -> None:
         if code not in STATUS:
             raise ValueError(f"{code!r} is no code of the API")
+        detail = bounded(detail)
         super().__init__(detail)
         self.code = code
         self.detail = detail

@@ -10,6 +10,7 @@ import numpy as np
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats import _capacity
 from gpu_engine.formats._assemble import assemble, check_edge_count, check_vertex_count
+from gpu_engine.formats._place import shown
 from gpu_engine.formats._text import (
     Bytes,
     Lines,
@@ -71,7 +72,7 @@ def _banner(text: Bytes, lines: Lines) -> tuple[str, str]:
     value, symmetry = fields[3].lower(), fields[4].lower()
     if value not in VALUES or symmetry not in SYMMETRIES:
         known = f"{', '.join(VALUES)} and {', '.join(SYMMETRIES)}"
-        raise InvalidNetwork(f"line 1: only {known} are read, not {value} {symmetry}", lines=[1])
+        raise InvalidNetwork(f"line 1: only {known} are read, not {shown(value)} {shown(symmetry)}", lines=[1])
     return value, symmetry
 
 

@@ -1,5 +1,6 @@
 """Where the vertices of a network lie: two numbers for each, and what they are numbers of. No solver looks at them."""
 
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Self
@@ -7,7 +8,7 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.errors import InvalidNetwork, TooLarge, pointer, shown
+from gpu_engine.errors import InvalidNetwork, TooLarge, pointer
 from gpu_engine.text.counted import counted
 
 Floats = NDArray[np.float64]
@@ -77,7 +78,7 @@ def check_finite(column: Floats, name: str) -> None:
 def check_crs(crs: object) -> None:
     """Raise `InvalidNetwork` or `TooLarge` for what names no coordinate reference system."""
     if not isinstance(crs, str) or not crs.strip() or not crs.isprintable():
-        raise InvalidNetwork(f"crs is a text such as {WGS84!r}, not {shown([crs])[0]!r}", field="/crs")
+        raise InvalidNetwork(f"crs is a text such as {WGS84!r}, not {reprlib.repr(crs)}", field="/crs")
     if len(crs) > MAX_CRS_CHARS:
         raise TooLarge(f"crs has at most {MAX_CRS_CHARS} characters, not {len(crs)}", field="/crs")
 

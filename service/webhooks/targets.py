@@ -13,6 +13,8 @@ from typing import Any, Final
 import httpx
 
 MAX_URL_CHARS: Final = 2048
+SHOWN_CHARS: Final = 100
+"""Characters of a URL that is none which a refusal quotes."""
 
 FEW_ADDRESSES: Final = 3
 """How many addresses of one host are tried, one after the other: a machine may be down, or IPv6 may lead nowhere."""
@@ -75,7 +77,7 @@ def checked_url(text: str, trusted: Collection[str]) -> httpx.URL:
         url = httpx.URL(text)
         port = url.port
     except (httpx.InvalidURL, ValueError) as error:
-        raise Forbidden(f"this is no URL: {error}") from None
+        raise Forbidden(f"this is no URL: {str(error)[:SHOWN_CHARS]}") from None
     host = host_of(url)
     if not host:
         raise Forbidden("a URL names a host, as in https://example.com/hook")
@@ -84,7 +86,7 @@ def checked_url(text: str, trusted: Collection[str]) -> httpx.URL:
     if url.fragment:
         raise Forbidden("a URL that is sent to has no fragment")
     if port is not None and not 0 < port < 1 << 16:
-        raise Forbidden(f"{port} is no port")
+        raise Forbidden(f"{str(port)[:SHOWN_CHARS]} is no port")
     if url.scheme != "https" and not (url.scheme == "http" and host in trusted):
         raise Forbidden("events are sent by https; by http only to hosts that HEADRACE_WEBHOOK_HOSTS names")
     if host not in trusted:

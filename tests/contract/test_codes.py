@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import pickle
 import re
 import socket
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import zstandard
 
+from gpu_engine.errors import MESSAGE_CHARS, InvalidNetwork
 from service.errors import STATUS, TITLES, ServiceError
 from service.protocol import Kind, Problem, Status
 from tests.contract.fakes import MAX_BODY_BYTES, WORKER, Api
@@ -37,6 +39,15 @@ def test_a_worker_refusal_becomes_the_http_status(api: Api, code: str) -> None:
     api.fakes.dispatcher.answer = lambda _: Problem(code=code, detail="because", rows=[1, "a"])
     problem = check_problem(api.http.post("/v1/graphs/city/max-flow", json={}), code)
     assert (problem["detail"], problem["rows"]) == ("because", [1, "a"])
+
+
+def test_no_refusal_is_longer_than_a_page() -> None:
+    """Whatever of a caller's text stands in it; and on its way through other processes it stays what it was."""
+    for refusal in (ServiceError("invalid_body", 100_000 * "x"), InvalidNetwork(100_000 * "x")):
+        assert len(str(refusal)) <= MESSAGE_CHARS
+        assert str(refusal).endswith("x... (95968 characters left out)")
+        assert str(pickle.loads(pickle.dumps(refusal))) == str(refusal)
+    assert str(InvalidNetwork(MESSAGE_CHARS * "x")) == MESSAGE_CHARS * "x"
 
 
 @pytest.mark.parametrize("code", ["rate_limited", "worker_unavailable", "unknown_graph", "idempotency_conflict"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gpu_engine.errors import EngineError, InvalidNetwork
 from gpu_engine.formats import _vertices, pack, read_arrow, read_json, read_npz, unpack, write_arrow
 from gpu_engine.formats.geojson import write_floats, write_lines
-from gpu_engine.networks.coordinates import Coordinates, joined_places
+from gpu_engine.networks.coordinates import Coordinates, check_crs, joined_places
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.growing import grow, growing_bytes
 from gpu_engine.networks.network import Network
@@ -84,6 +84,13 @@ def test_the_name_of_coordinates_is_a_text() -> None:
     with pytest.raises(InvalidNetwork) as refused:
         read_json(b'{"tail":[0],"head":[1],"capacity":[1],"x":[0,1],"y":[0,1],"crs":1.5}')
     assert refused.value.where.field == "/crs"
+
+
+@pytest.mark.parametrize("crs", [3000 * "\n", [3000 * "x"], 300 * ["x"], {3000 * "x": 1}, 10**4000])
+def test_a_refusal_quotes_little_of_what_is_no_name_of_them(crs: object) -> None:
+    with pytest.raises(InvalidNetwork, match="crs is a text such as") as refused:
+        check_crs(crs)
+    assert len(refused.value.message) < 200
 
 
 def test_names_have_no_order_for_a_stream_of_coordinates() -> None:

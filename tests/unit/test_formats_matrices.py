@@ -80,6 +80,13 @@ def test_market_refused_with_the_line(change: tuple[bytes, bytes], line: int) ->
     assert refusal.value.where.lines == [line]
 
 
+@pytest.mark.parametrize("word", [b"real", b"general"])
+def test_a_refusal_quotes_little_of_a_long_banner(word: bytes) -> None:
+    with pytest.raises(InvalidNetwork, match="only integer, real, pattern") as refusal:
+        read_matrix_market(MARKET.replace(word, 100_000 * b"x"))
+    assert len(refusal.value.message) < 200
+
+
 def test_market_limits_and_overflow() -> None:
     with pytest.raises(TooLarge):
         read_matrix_market(MARKET, Limits(max_vertices=2))

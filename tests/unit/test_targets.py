@@ -168,6 +168,13 @@ def test_what_is_no_url_to_send_to(text: str) -> None:
         checked_url(text, ())
 
 
+@pytest.mark.parametrize("text", ["https://[::" + 1500 * "x" + "]/", "https://example.com:" + 1500 * "9" + "/"])
+def test_a_refusal_quotes_little_of_it(text: str) -> None:
+    with pytest.raises(Forbidden) as refused:
+        checked_url(text, ())
+    assert len(str(refused.value)) < 150
+
+
 @pytest.fixture
 def endless() -> Iterator[str]:
     """A server that answers 200 and a body without end; its address."""
