@@ -53,6 +53,25 @@ def test_each_scenario_has_its_answer_and_its_proof(http: httpx.Client, city: st
     assert [row["mode"] for row in rows] == ["warm", "warm", "cold"]  # an edge that becomes unlimited is solved anew
 
 
+def test_a_refusal_says_where_in_the_scenario_it_is(http: httpx.Client, city: str) -> None:
+    close, nowhere = {"edges": ["e"], "op": "close"}, {"edges": ["nowhere"], "op": "close"}
+    limit, nobody = {"vertices": ["u"], "set": [1]}, {"vertices": ["nobody"], "set": [1]}
+    fine = {"edges": ["a"], "set": [0.25]}  # has more decimals than the graph
+    wrong: list[tuple[dict[str, Any], tuple[str, int | None]]] = [
+        ({"batch": [nowhere]}, ("/batch/0/edges", 0)),
+        ({"batch": [close, nowhere]}, ("/batch/1/edges", 1)),
+        ({"batch": [fine]}, ("/batch/0/set", 0)),
+        ({"vertex_batch": [nobody]}, ("/vertex_batch/0/vertices", 0)),
+        ({"vertex_batch": [limit, nobody]}, ("/vertex_batch/1/vertices", 1)),
+        ({"batch": [close, close], "vertex_batch": [nobody]}, ("/vertex_batch/0/vertices", 0)),
+        ({"sources": ["nobody"]}, ("/sources", None)),
+    ]
+    for fields in (["value"], ["cut"]):
+        rows = ask(http, city, *(scenario for scenario, _ in wrong), fields=fields)["answers"]
+        told = [(row["error"]["field"], row["error"].get("operation")) for row in rows]
+        assert told == [place for _, place in wrong]
+
+
 def test_the_graph_and_its_flow_are_as_they_were(http: httpx.Client, city: str) -> None:
     before = http.post(f"{city}/max-flow", json={"fields": ["value", "cut", "flow"]}).json()
     ask(http, city, CLOSED, {"batch": [{"edges": ["nowhere"], "op": "close"}]}, CLOSED, fields=["flow", "cut"])

@@ -2,15 +2,15 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from gpu_engine.control import Control
-from gpu_engine.errors import Cancelled
+from gpu_engine.errors import Cancelled, EngineError
 from gpu_engine.footprint import COMPONENT_BYTES, Footprint
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
@@ -128,6 +128,19 @@ def read_args(said: Mapping[str, Any]) -> WhatIfArgs:
         return WhatIfArgs.model_validate({**said, "scenarios": []}).model_copy(update={"scenarios": scenarios})
 
 
+@contextmanager
+def _told_within(member: str) -> Iterator[None]:
+    """Says of a refusal where it is in the scenario: in this member of it, an array, be it of one operation alone."""
+    try:
+        yield
+    except EngineError as error:
+        where = error.where
+        if where.field is not None:
+            operation, inside = where.operation or 0, where.field.removeprefix(f"/batch/{where.operation}")
+            error.where = replace(where, operation=operation, field=f"/{member}/{operation}{inside}")
+        raise
+
+
 def held_bytes(scenarios: Sequence[Scenario]) -> int:
     """What these take while the command is in memory."""
     operations = [each for scenario in scenarios for each in (*(scenario.batch or ()), *(scenario.vertex_batch or ()))]
@@ -177,8 +190,9 @@ class Rows:
 
     def _row(self, told: dict[str, object], scenario: Scenario, control: Control) -> Iterator[bytes]:
         terminals = self._terminals_of(scenario)
-        batch = [unpacked(operation) for operation in scenario.batch or ()]
-        change = self.supposed.graph.table.resolve(batch, on_missing=self.args.on_missing, rounding=self.args.rounding)
+        batch, table = [unpacked(operation) for operation in scenario.batch or ()], self.supposed.graph.table
+        with _told_within("batch"):
+            change = table.resolve(batch, on_missing=self.args.on_missing, rounding=self.args.rounding)
         vertices = self._vertices_of(scenario)
         with self.supposed.under(change, terminals, vertices) as solved:
             yield from json_writer.pieces(told | self._answer(solved, control), strings=self.args.strings)
@@ -203,7 +217,8 @@ class Rows:
             return None
         table = vertices_of(self.supposed.graph.vertices, self._network)
         batch = [unpacked(operation) for operation in scenario.vertex_batch]
-        return table.resolve(batch, on_missing=self.args.on_missing, rounding=self.args.rounding)
+        with _told_within("vertex_batch"):
+            return table.resolve(batch, on_missing=self.args.on_missing, rounding=self.args.rounding)
 
     def _terminals_of(self, scenario: Scenario) -> Terminals:
         """Terminals that are named anew have the caps that are named with them, or none."""
