@@ -247,8 +247,18 @@ def test_chunks_may_be_small(address: Address) -> None:
         (get("/x", "X-Request-Id: mine", "Transfer-Encoding: gzip"), True),
         (CHUNKED.replace(b"\r\n\r\n", b"\r\nX-Request-Id: mine\r\n\r\n") + b"zz\r\n", True),
         (get("/first", "X-Request-Id: other") + b"nonsense\r\n\r\n", False),
+        (get("/first", "X-Request-Id: other") + 40 * b"\r\n\r\n", False),
     ],
-    ids=["no head", "before its headers", "headers", "another id", "coding", "body", "behind another"],
+    ids=[
+        "no head",
+        "before its headers",
+        "headers",
+        "another id",
+        "coding",
+        "body",
+        "behind another",
+        "lines behind another",
+    ],
 )
 def test_a_refusal_has_a_date_and_the_id_of_its_request(address: Address, sent: bytes, known: bool) -> None:
     """That of the caller, if it came before what is refused."""
