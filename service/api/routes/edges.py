@@ -8,6 +8,7 @@ from starlette.responses import Response
 from gpu_engine.networks.rounding import Rounding
 from service.api.accept import texts_of
 from service.api.backend import Context, GraphName
+from service.api.batches import answer_change
 from service.api.bodies.parsing import advice_of, limit_of
 from service.api.bodies.tasks import JSON, edges_task
 from service.api.headers import if_match, refuse_if_none_match, require_json
@@ -21,7 +22,7 @@ from service.api.openapi import (
     UPDATE_FORMS,
     request_body,
 )
-from service.api.questions import answer_body, body_for
+from service.api.questions import body_for
 from service.models.edges import EXAMPLES, EdgesBody, StructureInfo
 from service.protocol import Kind
 
@@ -52,4 +53,4 @@ async def patch_edges(
     advice = advice_of(JSON, settings, "send several batches")
     async with body_for(request, backend, name, limit_of(JSON, settings), advice) as body:
         command = Kind.DRY_RUN_EDGES if dry_run else Kind.PATCH_EDGES
-        return await answer_body(request, backend, command, name, body, task)
+        return await answer_change(request, backend, command, name, body, task)
