@@ -144,9 +144,10 @@ def on_cuda(counts: Counts) -> Needs:
     offset 4. State: per arc a record of 16 (24 if wide), per edge its arc 4; per vertex excess 8, role and side 2,
     label 4. Scratch: that of the drains or that of the proof, the larger one. Flow and cut: on the host as the CPU
     engine has them, and a copy of the state with the arcs' capacities, which on the device is put in the network's
-    order first. Fork: on the device the state twice and capacities, beside what a solve, a new state or a copy to the
-    host takes; on the host the flow that trials begin with. One on the host has the state there once more while it is
-    made.
+    order first; a cut may take a drain's memory there instead, per vertex a label and marks 8, and per edge a mark and
+    what lists the marked ones 25. Fork: on the device the state twice and capacities, beside what a solve, a new state
+    or a copy to the host takes; on the host the flow that trials begin with. One on the host has the state there once
+    more while it is made.
     """
     n, m, arcs = counts.n_vertices, counts.n_edges, counts.n_arcs
     proof = (8 if counts.wide else 4) * arcs + 16 * n
@@ -159,7 +160,7 @@ def on_cuda(counts: Counts) -> Needs:
         state=Footprint(0, state),
         scratch=Footprint(0, scratch),
         flow=host.flow + copy,
-        cut=host.cut + copy,
+        cut=host.cut + replace(copy, device=max(copy.device, drain_bytes(n, arcs) + 8 * n + 25 * m)),
         fork=Footprint(network_bytes(counts) + copy.host + host.state.host, 8 * m + 2 * state + beside),
         fork_on_host=host.fork_on_host + host.state,
         trial=host.trial,

@@ -215,6 +215,7 @@ class CudaEngine(HostAnswers):
         state.source_side[:] = state.role == SOURCE
         saturate(self._topology, state)
         counters = self._settle(state, control, [False], self.longest_ms)
+        state.depth = counters["levels"] // max(1, counters["global_relabels"])
         state.value = state.reached()
         return counters
 

@@ -1,5 +1,5 @@
-"""Answers of a state on the device that are derived on the host, from a copy of it, so that they do not disturb it:
-cuts, and whether they are the only ones, bottlenecks, and edge flows."""
+"""Answers of a state on the device that do not disturb it: cuts, and whether they are the only ones, bottlenecks, and
+edge flows. Most are derived on the host, from a copy of it."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from gpu_engine.control import Control
 from gpu_engine.cpu import derive
 from gpu_engine.cpu.edge_flows import edge_flow, flow_of_few
+from gpu_engine.cuda.cutting import cut, is_deep
 from gpu_engine.cuda.forking import DeviceForks
 from gpu_engine.cuda.memory import device_call
 from gpu_engine.cuda.transfer import ends_on_host, few_on_host, flow_on_host, host_copy
@@ -16,13 +17,16 @@ from gpu_engine.types import End, UnitArray
 
 class HostAnswers(DeviceForks):
     """What `gpu_engine.cuda.engine.CudaEngine` answers from copies on the host. Each copy costs the transfer of one
-    residual capacity for each arc, and one number for each vertex; where few links carry flow, their edges alone are
-    copied for a flow."""
+    residual capacity for each arc, and one number for each vertex. Where few links carry flow, their edges alone are
+    copied for a flow, and a cut is copied with its sides alone where the network is not deep."""
 
     @device_call
     def cut(self, state: FlowState, control: Control | None = None, *, near: End = "sources") -> Cut:
         self._room(self.needs.cut)
-        return derive.cut(self.network, host_copy(self.network, self._topology, self._own(state)), control, near)
+        own = self._own(state)
+        if own.solved and not own.touched and not is_deep(self.network, own):
+            return cut(self.network, self._topology, own, near)
+        return derive.cut(self.network, host_copy(self.network, self._topology, own), control, near)
 
     @device_call
     def bottlenecks(self, state: FlowState, control: Control | None = None) -> Bottlenecks:

@@ -53,7 +53,9 @@ def warm_up() -> None:
         for rows, factor in ((first, 0), (first, 1), (last, 2), (last, 1)):
             engine.update(rows, edges.capacity[rows] * factor)
             engine.solve(state)
-        engine.cut(state)
+        for state.depth in (0, STEPS):  # on the device, and from a copy on the host
+            engine.cut(state)
+            engine.cut(state, near="sinks")
         engine.flow(state)
         engine.certificate(state)
         engine.restore(terminals, engine.export(state))

@@ -369,9 +369,18 @@ struct Drain {
             cg::reduce(cg::tiled_partition<32>(cg::this_thread_block()), counters.into_hot_sink, cg::plus<Units>());
         if (threadIdx.x % 32 == 0 && into_hot_sink != 0) add_excess<MIRROR>(g, shared.hot_sink, into_hot_sink);
     }
+
+    // One search until it is exhausted: who reaches a target keeps a label, all others in the region UNKNOWN_LABEL. In a
+    // solved state nobody in the region is active.
+    template <bool MIRROR> __device__ __forceinline__ void search_alone(const DrainArguments& given) {
+        int depth;
+        begin<MIRROR>(given, false);
+        search<MIRROR>(UNSEEN, depth);
+        keep_labels(given.labels, UNKNOWN_LABEL);
+    }
 };
 
-template <bool MIRROR> __device__ __forceinline__ void drain(const DrainArguments& given) {
+template <bool MIRROR, bool SEARCHES_ALONE> __device__ __forceinline__ void drain(const DrainArguments& given) {
     __shared__ Shared shared;
     for (int i = threadIdx.x; i < sizeof(Shared) / 4; i += THREADS) ((int*)&shared)[i] = 0;
     __syncthreads();
@@ -395,7 +404,8 @@ template <bool MIRROR> __device__ __forceinline__ void drain(const DrainArgument
             {rank, CLUSTER * THREADS, (int)blockIdx.x, CLUSTER, false},
             blockIdx.x / CLUSTER == 0,
             given.small};
-    s.run_to_end<MIRROR>(given);
+    if (SEARCHES_ALONE) s.search_alone<MIRROR>(given);
+    else s.run_to_end<MIRROR>(given);
 #if CLUSTER > 1
     cg::this_cluster().sync();  // no block leaves while a neighbour may still read its shared memory
 #endif
@@ -409,9 +419,17 @@ template <bool MIRROR> __device__ __forceinline__ void drain(const DrainArgument
 
 extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
     drain_forward(const __grid_constant__ DrainArguments given) {
-    drain<false>(given);
+    drain<false, false>(given);
 }
 extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
     drain_mirrored(const __grid_constant__ DrainArguments given) {
-    drain<true>(given);
+    drain<true, false>(given);
+}
+extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
+    reach_forward(const __grid_constant__ DrainArguments given) {
+    drain<false, true>(given);
+}
+extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
+    reach_mirrored(const __grid_constant__ DrainArguments given) {
+    drain<true, true>(given);
 }

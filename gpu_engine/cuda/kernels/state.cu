@@ -36,6 +36,24 @@ extern "C" __global__ void sum_pairs(int n_arcs, Arc* arcs) {
         arcs[a].pair_sum = arcs[a].residual + arcs[arcs[a].reverse].residual;
 }
 
+// Say of each edge whether it has a capacity and leads out of `side`, and whether any of these has an end that `reached`
+// does not have: the one inside `side` if `inside`, else the one outside.
+extern "C" __global__ void find_leaving(int n_edges, const int* edge_arc, const Units* capacity, const bool* undirected,
+                                        int n_undirected, const Arc* arcs, const bool* side, const bool* reached,
+                                        bool inside, bool* leaves, bool* astray) {
+    Edges edges{edge_arc, undirected, n_undirected};
+    for (int row = blockIdx.x * blockDim.x + threadIdx.x; row < n_edges; row += gridDim.x * blockDim.x) {
+        int a = edge_arc[row];
+        bool found = a >= 0 && capacity[row] != 0;
+        if (found) {
+            int head = arcs[a].head, tail = arcs[arcs[a].reverse].head;
+            found = side[tail] != side[head] && (side[tail] || edges.both(row));
+            if (found && !reached[side[head] == inside ? head : tail]) *astray = true;
+        }
+        leaves[row] = found;
+    }
+}
+
 // Fill an arc of S if it leads to T; returns what that sends. Each link has at most one such arc, so it has one writer.
 __device__ __forceinline__ Units saturate_arc(Arc* arcs, Units* excess, const bool* source_side, int a) {
     Arc arc = arcs[a];

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.control import WORK_DONE
-from gpu_engine.cuda.launch.arrays import Array, State, as_struct
+from gpu_engine.cuda.launch.arrays import Array, State, as_struct, unknown_labels
 from gpu_engine.cuda.layout import (
     DRAIN_ARGUMENTS,
     DRAIN_PROGRESS,
     GRID_MEMORY_BYTES,
     PROGRESS_BYTES,
     THREADS,
+    UNKNOWN_LABEL,
 )
 from gpu_engine.cuda.module import cluster_size, kernel
 from gpu_engine.footprint import HUB_ROW, LONG_ROW
@@ -79,6 +80,17 @@ class Drains:
         """Queue the persistent kernel on one side of the state's cut; as many blocks as fit at once. If ``alone`` it
         has the whole device, and others wait for it. If ``trusting`` it begins with the labels of the drain before."""
         drain = _drain("drain_mirrored" if deficits else "drain_forward", state.wide, alone)
+        self._launch(drain, row_offsets, state, state.labels, TRUST if trusting else 0)
+
+    def reached(self, row_offsets: Array, state: State, *, from_sources: bool) -> Array:
+        """bool[n]: who is reached by residual arcs from excesses and sources in S, or else who reaches a deficit or
+        sink in T by such arcs. The state is solved, and not changed. O(n + m); a cancel does not end it."""
+        labels = unknown_labels(len(state.excess))
+        search = _drain("reach_mirrored" if from_sources else "reach_forward", state.wide, False)
+        self._launch(search, row_offsets, state, labels, 0)
+        return labels != UNKNOWN_LABEL
+
+    def _launch(self, kernel: "Cooperative", row_offsets: Array, state: State, labels: Array, trust: int) -> None:
         i = self._started
         self._started += 1
         arrays = {
@@ -87,7 +99,7 @@ class Drains:
             "excess": state.excess,
             "role": state.role,
             "source_side": state.source_side,
-            "labels": state.labels,
+            "labels": labels,
             "vertices": self._vertices,
             **self._frontiers,
             "hubs": self._hubs,
@@ -99,8 +111,8 @@ class Drains:
             arguments[name] = array.data.ptr
         arguments["n"] = len(state.excess)
         arguments["patience"], arguments["small"], arguments["round_limit"] = PATIENCE, SMALL, ROUND_LIMIT
-        arguments["trust"] = TRUST if trusting else 0
-        drain(1 + len(state.arcs) // ARCS_OF_A_CLUSTER, as_struct(arguments))
+        arguments["trust"] = trust
+        kernel(1 + len(state.arcs) // ARCS_OF_A_CLUSTER, as_struct(arguments))
 
     def cancel(self) -> None:
         """Stop the drains, by a copy on a stream of its own: a kernel might not get to run beside them."""

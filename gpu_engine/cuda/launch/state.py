@@ -1,4 +1,5 @@
-"""state.cu: residuals at zero flow, the arcs' capacities, and the saturated cut that a cold solve starts from."""
+"""state.cu: residuals at zero flow, the arcs' capacities, the saturated cut that a cold solve starts from, and the
+edges of a cut."""
 
 import cupy
 import numpy as np
@@ -44,3 +45,16 @@ def saturate(topology: Topology, state: State) -> None:
     launch_strided("state.cu", "saturate", n, wide, np.int32(n), topology.row_offsets, *flow, *listed)
     if most > 1:
         launch_strided("state.cu", "saturate_hubs", topology.n_arcs, wide, topology.row_offsets, *flow, *listed)
+
+
+def leaving(topology: Topology, state: State, side: Array, reached: Array, *, inside: bool) -> tuple[Array, bool]:
+    """The edges with capacity that lead out of ``side`` bool[n], int64[...] rising, and whether ``reached`` bool[n] has
+    the end of each that lies ``inside`` it, or else the other one. O(m)."""
+    m = len(topology.capacity)
+    leaves = cupy.empty(m, np.bool_)
+    astray = cupy.empty(1, np.bool_)
+    astray.fill(0)
+    edge_arc, *undirected = topology.edges(state)
+    edges = (np.int32(m), edge_arc, topology.capacity, *undirected, state.arcs, side, reached, np.bool_(inside))
+    launch_strided("state.cu", "find_leaving", m, state.wide, *edges, leaves, astray)
+    return cupy.flatnonzero(leaves), not astray.get()[0]
