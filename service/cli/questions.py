@@ -216,13 +216,14 @@ def _say_flow(answer: "MaxFlowResult", json: bool, *, terminals: bool = False) -
         say_facts({"cut": answer.cut.value, "which is": unique[answer.cut.unique], "vertices": sides})
         typer.echo()
         say_table({"edge of the cut": answer.cut.edges, "pays": answer.cut.pays}, "no edge is in the cut")
-        for end, paying, pays in (
-            ("source", answer.cut.sources, answer.cut.source_pays),
-            ("sink", answer.cut.sinks, answer.cut.sink_pays),
+        for paying_one, paying, pays in (
+            ("vertex whose capacity", answer.cut.vertices, answer.cut.vertex_pays),
+            ("source whose cap", answer.cut.sources, answer.cut.source_pays),
+            ("sink whose cap", answer.cut.sinks, answer.cut.sink_pays),
         ):
             if len(paying):
                 typer.echo()
-                say_table({f"{end} whose cap is in the cut": paying, "pays": pays})
+                say_table({f"{paying_one} is in the cut": paying, "pays": pays})
     if answer.flow is not None:
         typer.echo()
         say_table({"edge": answer.flow.edges, "flow": answer.flow.amount}, "no edge carries flow")

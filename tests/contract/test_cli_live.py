@@ -210,6 +210,16 @@ def test_caps_on_supply_and_demand(shell: Shell, tmp_path: Path) -> None:
     assert shell.json("solve", "supplied", "--supply", "south=2.5", "--sink", "B")["value"] == Decimal("2.5")
 
 
+def test_vertices_that_pay_for_the_cut(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "passed.json"
+    capacities = {"vertices": ["u"], "vertex_capacity": [2.5]}
+    file.write_text(json.dumps({"tail": ["s", "u"], "head": ["u", "t"], "capacity": [9, 9]} | capacities))
+    shell("load", "passed", str(file))
+    shown = shell("cut", "passed", "--source", "s", "--sink", "t")
+    assert "no edge is in the cut\n\nVERTEX WHOSE CAPACITY IS IN THE CUT  PAYS\nu" in shown
+    assert shown.splitlines()[-1].split() == ["u", "2.5"]
+
+
 def test_names_that_are_digits(shell: Shell, tmp_path: Path) -> None:
     """Postal codes are text: one with zeros in front as it is, others in double quotes. Numbers may be negative."""
     (tmp_path / "codes.csv").write_text("tail,head,capacity,edge_ids\n01067,10115,4,7\n10115,20095,3,08\n")

@@ -110,6 +110,7 @@ def test_a_day_of_an_operator(walk: Walk) -> None:
     what_was_refused_is_gone_once_another_file_is_chosen(walk)
     a_graph_without_edges_says_so_and_a_name_that_is_cut_shows_it(walk)
     the_table_shows_the_edges_as_they_are_without_an_answer_too(walk)
+    vertices_that_pay_for_the_cut_are_named(walk)
     no_page_is_a_dead_end(walk)
     it_fits_a_phone(walk)
     its_texts_are_readable(walk)
@@ -413,6 +414,31 @@ def the_table_shows_the_edges_as_they_are_without_an_answer_too(walk: Walk) -> N
         asked.patch(edges=[0, 1], set=["inf", "inf"])
         walk.page.shows("The flow has no bound")
         walk.page.until(f"{cells.format(4)} === '\\u2013,\\u2013'")  # dashes
+
+
+def vertices_that_pay_for_the_cut_are_named(walk: Walk) -> None:
+    """In the summary and the table; "Show the cut" leads to them, and the picture has a ring around each."""
+    with Client(walk.url, api_key=walk.admin) as client:
+        ends = {"tail": ["s", "u", "s", "v"], "head": ["u", "t", "v", "t"], "source": "s", "sink": "t"}
+        client.put_graph("passed", **ends, capacity=[9, 9, "0.5", 9], vertex_capacities={"u": "2.5"})
+    walk.open("/console/graphs/passed")
+    walk.until_value("3")
+    walk.page.shows("1 edge and 1 vertex, the only one")
+    walk.page.shows("Vertices whose capacity the cut pays")
+    assert [walk.column("edges", place) for place in (0, 1)] == [["2", "u"], ["s", "2.5"]]
+    walk.page.js(
+        "(() => { window.rings = 0; CanvasRenderingContext2D.prototype.arc = function (x, y, radius) {"
+        " window.rings += radius === 7; }; })()"
+    )
+    walk.page.press_button("Show the cut")
+    walk.page.until("window.rings === 1 || null")
+    walk.page.press_button("u")
+    with Client(walk.url, api_key=walk.admin) as client:
+        client.graph("passed").patch(vertices=["u"], set=[0])
+    walk.until_value("0.5")
+    with Client(walk.url, api_key=walk.admin) as client:
+        client.graph("passed").close([2])
+    walk.page.shows("0 edges")
 
 
 def no_page_is_a_dead_end(walk: Walk) -> None:

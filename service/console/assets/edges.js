@@ -1,6 +1,7 @@
 // The table beside the picture: every edge can be reached from the keyboard here.
 
 import { dataTable, fill, h, number } from "./dom.js";
+import { decimal } from "./network.js";
 
 const SHOWN = 100;
 
@@ -61,8 +62,20 @@ export class EdgeTable {
       net.cut[row] ? h("span", { class: "tag cut" }, "cut") : net.closed[row] ? h("span", { class: "tag bad" }, "closed") : ""]);
     const table = dataTable("Edges", columns, shown, this.ifEmpty(net));
     table.classList.add("tall");
-    fill(this.body, table, this.pager(rows.length));
+    fill(this.body, table, this.pager(rows.length), this.vertices(net));
     this.mark(this.chosen);
+  }
+
+  // Below the edges of the cut: the vertices whose capacity it pays.
+  vertices(net) {
+    if (this.which.value !== "cut" || this.search.value.trim() || !net.cutVertices.length) return null;
+    const rows = net.cutVertices.slice(0, SHOWN).map(({ vertex, pays }) => [
+      h("button", { class: "row", type: "button", onclick: () => this.page.picture.choose(net.rowsAt([vertex]), true) }, String(net.vertices[vertex])),
+      number(decimal(pays, net.decimals)), h("span", { class: "tag cut" }, "cut")]);
+    const table = dataTable("Vertices whose capacity the cut pays", [{ name: "Vertex" }, { name: "Capacity", figure: true }, { name: "" }], rows, "");
+    table.classList.add("tall");
+    const rest = net.cutVertices.length - rows.length;
+    return [h("h3", {}, "Vertices whose capacity the cut pays"), table, rest ? h("p", { class: "dim small" }, `and ${number(rest)} more`) : null];
   }
 
   ifEmpty(net) {

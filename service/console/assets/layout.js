@@ -117,15 +117,24 @@ export function aroundCut(net) {
     }
     chosen.add(row);
   }
+  const paying = new Set(net.cutVertices.map(({ vertex }) => vertex));
+  for (const v of [...paying].slice(0, MOST_AROUND / 2)) {
+    if (isSource[v]) continue;
+    isSource[v] = 1;
+    layer[v] = 0;
+    front.push(v);
+  }
+  // What leaves a vertex whose capacity is in the cut lies beyond it.
+  const sideOf = (row, v) => (paying.has(v) && (net.tail[row] === v) === net.flow[row] >= 0 ? 2 : isSource[v]);
   for (let depth = 1; front.length && chosen.size < MOST_AROUND; depth += 1) {
     const next = [];
     for (const v of front) {
-      if (near.offsets[v + 1] - near.offsets[v] > HUB) continue;
+      if (near.offsets[v + 1] - near.offsets[v] > HUB && !paying.has(v)) continue;
       for (let i = near.offsets[v]; i < near.offsets[v + 1] && chosen.size < MOST_AROUND; i += 1) {
         const w = near.others[i], row = near.through[i];
         if (net.cut[row]) continue;
         if (!isSource[w]) {
-          isSource[w] = isSource[v];
+          isSource[w] = sideOf(row, v);
           layer[w] = depth;
           next.push(w);
         }

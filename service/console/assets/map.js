@@ -20,6 +20,7 @@ export class NetworkMap {
     this.onPick = onPick;
     this.grid = null;
     this.marks = [];
+    this.cutVertices = [];
     this.chosen = [];
     this.view = { x: 0, y: 0, scale: 1 };
     this.picture = null;
@@ -39,8 +40,9 @@ export class NetworkMap {
     this.repaint();
   }
 
-  paint(classes) {
-    this.classes = classes;
+  // The class of each edge, and the vertices that are ringed, since their capacity is in the cut.
+  paint(classes, cutVertices) {
+    Object.assign(this, { classes, cutVertices });
     this.repaint();
   }
 
@@ -237,6 +239,7 @@ export class NetworkMap {
     context.textBaseline = "middle";
     const box = { w: this.width / 2 / this.view.scale, h: this.height / 2 / this.view.scale };
     if (this.seen <= DETAIL_EDGES) this.labels(context, style, box);
+    this.ring(context, style);
     for (const { vertex, letter } of this.marks) {
       if (!Number.isFinite(this.x[vertex])) continue;
       const [px, py] = this.screen(vertex);
@@ -246,6 +249,17 @@ export class NetworkMap {
       context.fill();
       context.fillStyle = style.getPropertyValue("--card");
       context.fillText(letter, px, py);
+    }
+  }
+
+  ring(context, style) {
+    const marked = new Set(this.marks.map(({ vertex }) => vertex));
+    context.strokeStyle = style.getPropertyValue("--cut");
+    context.lineWidth = 4;
+    for (const v of this.cutVertices.filter((one) => Number.isFinite(this.x[one]))) {
+      context.beginPath();
+      context.arc(...this.screen(v), marked.has(v) ? 12 : 7, 0, 7);
+      context.stroke();
     }
   }
 
@@ -272,7 +286,7 @@ export class NetworkMap {
       shown.add(this.head[row]);
     });
     const hasRoom = this.width * this.height > PIXELS_A_LABEL * shown.size;
-    const taken = new Set(), marked = new Set(this.marks.map(({ vertex }) => vertex));
+    const taken = new Set(), marked = new Set([...this.marks.map(({ vertex }) => vertex), ...this.cutVertices]);
     [context.lineWidth, context.lineJoin, context.strokeStyle] = [4, "round", style.getPropertyValue("--map")];
     for (const v of shown) {
       const [px, py] = this.screen(v);

@@ -88,6 +88,7 @@ export class Network {
     this.flow = new Float64Array(this.m);
     this.cut = new Uint8Array(this.m);
     this.cutRows = [];
+    this.cutVertices = []; // those whose capacity the cut pays, with what it is
   }
 
   // What an answer with the columns of cut and flow says, row by row.
@@ -103,6 +104,8 @@ export class Network {
     }
     this.cutRows = Array.from(answer["cut.edges"] || [], (id) => this.rowOf(id)).filter((row) => row !== undefined);
     for (const row of this.cutRows) this.cut[row] = 1;
+    const limited = Array.from(answer["cut.limited"] || [], (name, at) => ({ vertex: this.places.get(plain(name)), pays: answer["cut.vertex_pays"][at] }));
+    this.cutVertices = limited.filter(({ vertex }) => vertex !== undefined);
   }
 
   get isSolved() {
@@ -127,6 +130,16 @@ export class Network {
 
   used(row) {
     return this.unlimited[row] ? "no limit" : `${Math.round(100 * this.load(row))} %`;
+  }
+
+  get hasCut() {
+    return this.cutRows.length + this.cutVertices.length > 0;
+  }
+
+  rowsAt(vertices) {
+    const wanted = new Set(vertices), found = [];
+    for (let row = 0; wanted.size && row < this.m; row += 1) if (wanted.has(this.tail[row]) || wanted.has(this.head[row])) found.push(row);
+    return found;
   }
 
   ends(row) {

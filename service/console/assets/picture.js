@@ -73,7 +73,7 @@ export class Picture {
       const sources = this.page.terminals().sources.map((name) => net.places.get(name)).filter((v) => v !== undefined);
       placed = layered(net, sources);
       this.kind = "In layers from the source, as the graph has no coordinates.";
-    } else if (net.cutRows.length) {
+    } else if (net.hasCut) {
       placed = aroundCut(net);
       this.kind = `${number(placed.rows.length)} edges around the minimum cut, of ${number(net.m)}: the graph has no coordinates.`;
     }
@@ -103,14 +103,15 @@ export class Picture {
       this.page.parts.forget();
       this.paint();
     }
-    this.map.fit(this.page.network.cutRows);
+    const net = this.page.network;
+    this.map.fit([...net.cutRows, ...net.rowsAt(net.cutVertices.map(({ vertex }) => vertex))]);
   }
 
   paint() {
     const net = this.page.network;
     if (!net) return;
     if (this.parts && this.parts.of !== net) this.page.parts.forget(); // the graph has changed since
-    if (this.isAround && net.cutRows.length) this.place();
+    if (this.isAround && net.hasCut) this.place();
     const classes = new Uint8Array(net.m);
     for (let row = 0; row < net.m; row += 1) {
       const load = net.load(row), part = this.parts?.parts[net.tail[row]];
@@ -119,8 +120,8 @@ export class Picture {
       else if (net.cut[row]) classes[row] = CUT;
       else if (load > 0) classes[row] = load >= 1 ? 4 : load >= 0.66 ? 3 : load >= 0.33 ? 2 : 1;
     }
-    this.map.paint(classes);
-    this.toCut.disabled = !net.cutRows.length;
+    this.map.paint(classes, this.parts ? [] : net.cutVertices.map(({ vertex }) => vertex));
+    this.toCut.disabled = !net.hasCut;
     this.say();
     this.showTerminals();
   }

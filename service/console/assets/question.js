@@ -86,12 +86,21 @@ export class Question {
     const proven = answer.certificate?.valid;
     const fact = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, value));
     const cut = columns?.answer?.cut;
-    const edges = columns ? (columns["cut.edges"] || []).length : null;
+    const paying = columns ? counted(["edge", columns["cut.edges"]], ["vertex", columns["cut.limited"]]) : null;
     fill(this.result, h("div", { class: "value", id: "value" }, number(answer.value)),
       h("p", {}, h("span", { class: proven ? "tag good" : "tag bad" }, proven ? "proven" : "not proven"), " ",
         h("span", { class: "tag", title: answer.reason }, answer.mode)),
       h("dl", { class: "facts small" }, fact("version", number(answer.version)), fact("engine", answer.engine),
         fact("solved in", milliseconds(answer.timings_ms.solve)),
-        edges === null ? null : fact("cut", `${number(edges)} ${edges === 1 ? "edge" : "edges"}${cut?.unique ? ", the only one" : ""}`)));
+        paying === null ? null : fact("cut", `${paying}${cut?.unique ? ", the only one" : ""}`)));
   }
+}
+
+const SEVERAL = { edge: "edges", vertex: "vertices" };
+
+// What pays for a cut, kind by kind; edges where nothing does.
+function counted(...kinds) {
+  const counts = kinds.map(([one, column]) => [column?.length || 0, one]);
+  const shown = counts.filter(([count]) => count);
+  return (shown.length ? shown : counts.slice(0, 1)).map(([count, one]) => `${number(count)} ${count === 1 ? one : SEVERAL[one]}`).join(" and ");
 }
