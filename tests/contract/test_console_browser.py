@@ -111,6 +111,7 @@ def test_a_day_of_an_operator(walk: Walk) -> None:
     a_graph_without_edges_says_so_and_a_name_that_is_cut_shows_it(walk)
     the_table_shows_the_edges_as_they_are_without_an_answer_too(walk)
     vertices_that_pay_for_the_cut_are_named(walk)
+    lower_bounds_are_said_to_be_ignored(walk)
     no_page_is_a_dead_end(walk)
     it_fits_a_phone(walk)
     its_texts_are_readable(walk)
@@ -439,6 +440,26 @@ def vertices_that_pay_for_the_cut_are_named(walk: Walk) -> None:
     with Client(walk.url, api_key=walk.admin) as client:
         client.graph("passed").close([2])
     walk.page.shows("0 edges")
+
+
+def lower_bounds_are_said_to_be_ignored(walk: Walk) -> None:
+    """An edge shows its own, and its cost; a graph without any shows neither."""
+    columns = {"tail": ["s", "a"], "head": ["a", "t"], "capacity": [3, 4], "source": "s", "sink": "t"}
+    with Client(walk.url, api_key=walk.admin) as client:
+        client.put_graph("bounded-below", **columns, lower=["0.5", 2], cost=["1.25", -2])
+        client.put_graph("bounded-above", **columns)
+    facts = "[...document.querySelectorAll('.{} .facts div')].map((fact) => fact.innerText.split(/\\s+/).join(' '))"
+    walk.open("/console/graphs/bounded-below")
+    walk.until_value("3")
+    assert "lower bounds ignored: headrace circulation keeps them" in walk.page.js(facts.format("ask"))
+    walk.page.click("button.row")
+    told = ["capacity 3", "lower bound 0.5", "cost 1.25", "flow 3", "used 100 %"]
+    assert walk.page.until(f"{facts.format('one')}.length && {facts.format('one')}") == told
+    walk.open("/console/graphs/bounded-above")
+    walk.until_value("3")
+    assert "lower bounds" not in walk.page.text()
+    walk.page.click("button.row")
+    walk.page.until(f"{facts.format('one')}.join() === 'capacity 3,flow 3,used 100 %'")
 
 
 def no_page_is_a_dead_end(walk: Walk) -> None:

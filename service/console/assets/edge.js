@@ -45,6 +45,8 @@ export class EdgePanel {
     fill(this.element,
       h("p", {}, h("strong", { class: "mono" }, String(net.ids[row])), " ", h("span", { class: "dim" }, `${tail} ${net.undirected[row] ? "–" : "→"} ${head}`), " ", ...tags.filter(Boolean)),
       h("dl", { class: "facts small" }, fact("capacity", number(net.capacity(row))),
+        net.lowers ? fact("lower bound", number(net.lower(row))) : null,
+        net.costs ? fact("cost", number(net.cost(row))) : null,
         net.isSolved ? fact("flow", number(net.amount(row))) : null,
         net.isSolved ? fact("used", net.used(row)) : null),
       h("p", {}, close),

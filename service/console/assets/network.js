@@ -37,6 +37,8 @@ export class Network {
     this.ids = edges.ids;
     this.m = edges.ids.length;
     this.capacities = edges.capacity;
+    this.lowers = edges.lower; // where edges have lower bounds, and so with costs
+    this.costs = edges.cost;
     this.unlimited = edges.unlimited;
     this.closed = edges.closed;
     this.undirected = edges.undirected;
@@ -114,6 +116,15 @@ export class Network {
 
   capacity(row) {
     return this.unlimited[row] ? "inf" : decimal(this.capacities[row], this.decimals);
+  }
+
+  // Null where no edge of the graph has any.
+  lower(row) {
+    return this.lowers ? decimal(this.lowers[row], this.decimals) : null;
+  }
+
+  cost(row) {
+    return this.costs ? decimal(this.costs[row], this.info.cost_decimals ?? 0) : null;
   }
 
   amount(row) {

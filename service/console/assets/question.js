@@ -92,7 +92,8 @@ export class Question {
         h("span", { class: "tag", title: answer.reason }, answer.mode)),
       h("dl", { class: "facts small" }, fact("version", number(answer.version)), fact("engine", answer.engine),
         fact("solved in", milliseconds(answer.timings_ms.solve)),
-        paying === null ? null : fact("cut", `${paying}${cut?.unique ? ", the only one" : ""}`)));
+        paying === null ? null : fact("cut", `${paying}${cut?.unique ? ", the only one" : ""}`),
+        answer.lower === "ignored" ? fact("lower bounds", "ignored: headrace circulation keeps them") : null));
   }
 }
 
