@@ -112,6 +112,7 @@ def test_a_day_of_an_operator(walk: Walk) -> None:
     the_table_shows_the_edges_as_they_are_without_an_answer_too(walk)
     vertices_that_pay_for_the_cut_are_named(walk)
     lower_bounds_are_said_to_be_ignored(walk)
+    small_values_are_seen_in_the_history(walk)
     no_page_is_a_dead_end(walk)
     it_fits_a_phone(walk)
     its_texts_are_readable(walk)
@@ -460,6 +461,23 @@ def lower_bounds_are_said_to_be_ignored(walk: Walk) -> None:
     assert "lower bounds" not in walk.page.text()
     walk.page.click("button.row")
     walk.page.until(f"{facts.format('one')}.join() === 'capacity 3,flow 3,used 100 %'")
+
+
+def small_values_are_seen_in_the_history(walk: Walk) -> None:
+    """The greatest value is at the top of the chart, whatever it is, and the axis has three numbers that differ."""
+    with Client(walk.url, api_key=walk.admin) as client:
+        client.put_graph("small", tail=["s"], head=["t"], capacity=["0.05"], source="s", sink="t")
+    walk.open("/console/graphs/small")
+    walk.until_value("0.05")
+    walk.page.press_button("History")
+    walk.page.until("document.querySelectorAll('svg.chart rect').length === 1")
+    ticks = "[...document.querySelectorAll('svg.chart text[text-anchor=end]')].map((text) => text.textContent)"
+    assert walk.page.js(ticks) == ["0", "0.025", "0.05"]
+    top = "document.querySelector('svg.chart rect').getAttribute('y') < 20"
+    assert walk.page.js(top) is True
+    ticks = "import('/console/assets/history.js').then(({ tick }) => [[0, 1], [5951, 11902], [0.4, 0.8], [3.75, 7.5],"
+    ticks += " [2.5e-10, 5e-10], [2 ** 59, 2 ** 60]].map(([value, range]) => tick(value, range)))"
+    assert walk.page.js(ticks) == ["0", "5\u202f951", "0.4", "3.75", "2.50e-10", "5.76e17"]
 
 
 def no_page_is_a_dead_end(walk: Walk) -> None:

@@ -83,18 +83,27 @@ function draw(tag, attributes, text) {
   return element;
 }
 
+const LONGEST_TICK = 12;
+
+// A value of the axis, in as many decimals as tell it from the others; as a power of ten where that is too long for it.
+export function tick(value, range) {
+  const decimals = Math.max(0, Math.min(100, 2 - Math.floor(Math.log10(range))));
+  const shown = number(String(Number(value.toFixed(decimals))));
+  return shown.length <= LONGEST_TICK && !shown.includes("e") ? shown : value.toExponential(2).replace("e+", "e");
+}
+
 // A value holds until the next version, so the line goes in steps.
 function chart(points, width) {
   const height = 200, left = 78, right = 16, top = 16, bottom = 28;
   const values = points.map((point) => Number(point.value));
-  const low = Math.min(0, ...values), high = Math.max(...values, low + 1);
+  const low = Math.min(0, ...values), most = Math.max(...values), high = most > low ? most : low + 1;
   const first = points[0].version, last = Math.max(points[points.length - 1].version, first + 1);
   const x = (version) => left + ((version - first) / (last - first)) * (width - left - right);
   const y = (value) => height - bottom - ((value - low) / (high - low)) * (height - top - bottom);
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": `Value by version, ${points.length} points; the table below has them` });
   for (const value of [low, (low + high) / 2, high]) {
     svg.append(draw("line", { x1: left, x2: width - right, y1: y(value), y2: y(value), class: "axis" }));
-    svg.append(draw("text", { x: left - 8, y: y(value) + 4, "text-anchor": "end" }, number(Number.isInteger(value) ? value : value.toFixed(1))));
+    svg.append(draw("text", { x: left - 8, y: y(value) + 4, "text-anchor": "end" }, tick(value, high - low)));
   }
   const steps = points.map((point, at) => `${at ? `H${x(point.version)}V` : `M${x(point.version)},`}${y(Number(point.value))}`).join("");
   svg.append(draw("path", { d: steps, class: "curve" }));
