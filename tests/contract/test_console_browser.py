@@ -113,6 +113,7 @@ def test_a_day_of_an_operator(walk: Walk) -> None:
     vertices_that_pay_for_the_cut_are_named(walk)
     lower_bounds_are_said_to_be_ignored(walk)
     small_values_are_seen_in_the_history(walk)
+    three_vertices_are_shown_in_three_parts(walk)
     no_page_is_a_dead_end(walk)
     it_fits_a_phone(walk)
     its_texts_are_readable(walk)
@@ -478,6 +479,23 @@ def small_values_are_seen_in_the_history(walk: Walk) -> None:
     ticks = "import('/console/assets/history.js').then(({ tick }) => [[0, 1], [5951, 11902], [0.4, 0.8], [3.75, 7.5],"
     ticks += " [2.5e-10, 5e-10], [2 ** 59, 2 ** 60]].map(([value, range]) => tick(value, range)))"
     assert walk.page.js(ticks) == ["0", "5\u202f951", "0.4", "3.75", "2.50e-10", "5.76e17"]
+
+
+def three_vertices_are_shown_in_three_parts(walk: Walk) -> None:
+    """Of which all are seen, though an edge was chosen before and the picture had gone there."""
+    with Client(walk.url, api_key=walk.admin) as client:
+        client.put_graph("three", tail=["s", "a"], head=["a", "t"], capacity=[3, 4], source="s", sink="t")
+    walk.open("/console/graphs/three")
+    walk.until_value("3")
+    walk.page.click("button.row")
+    walk.page.press_button("Parts")
+    walk.page.js(
+        "(() => { window.seen = {}; CanvasRenderingContext2D.prototype.fillText = function (text, x) {"
+        " window.seen[text] = x >= 0 && x <= this.canvas.clientWidth; }; })()"
+    )
+    walk.page.press_button("Divide")
+    assert walk.column("parts", 1) == ["1", "1", "1"]
+    walk.page.until("window.seen.s && window.seen.a && window.seen.t")
 
 
 def no_page_is_a_dead_end(walk: Walk) -> None:

@@ -21,6 +21,13 @@ export class Parts {
     this.forget();
   }
 
+  // No more parts than vertices can be asked for.
+  opened() {
+    const most = Math.max(2, Math.min(N_COLOURS, this.page.info?.n_vertices ?? N_COLOURS));
+    this.k.max = String(most);
+    if (Number(this.k.value) > most) this.k.value = String(most);
+  }
+
   // The picture shows the flow again.
   forget() {
     this.page.picture.divide(null);
@@ -43,6 +50,7 @@ export class Parts {
   show(answer) {
     const { page } = this, columns = [{ name: "Part" }, { name: "Vertices", figure: true }];
     if (page.network) page.picture.divide(page.network.partsOf(answer.parts));
+    page.picture.map.fit(); // a chosen edge had led into one of them
     const rows = answer.n_vertices.map((count, part) => [h("span", {}, swatch(`p${part}`, 5), ` ${part + 1}`), number(count)]);
     const back = h("button", { type: "button", class: "quiet", onclick: () => { this.forget(); page.picture.paint(); } }, "Show the flow again");
     const held = answer.balanced ? "" : ` ${answer.reason}`;
