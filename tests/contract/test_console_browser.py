@@ -512,6 +512,9 @@ def it_fits_a_phone(walk: Walk) -> None:
         walk.page.until("document.querySelector('h1')?.innerText")
         walk.page.until("document.querySelectorAll('tbody tr').length")
         assert walk.page.js("document.documentElement.scrollWidth") <= 360, path
+        bare = "[...document.querySelectorAll('table')].filter((table) => table.scrollWidth > innerWidth && {}).length"
+        shaded = "getComputedStyle(table.parentElement).backgroundAttachment !== 'local, local, scroll, scroll'"
+        assert walk.page.js(bare.format(shaded)) == 0, f"{path}: a table goes on beyond the edge, and nothing says so"
     walk.page.press_button("History")
     walk.page.until("document.querySelector('.chart text')?.getBoundingClientRect().height > 10")
     walk.page.size(1280, 900)

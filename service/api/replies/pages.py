@@ -27,6 +27,15 @@ input { display: block; width: 100%; box-sizing: border-box; padding: .4rem; fon
 VARIES: Final = {"Vary": "Accept, Cookie"}
 """The header of pages at an address that also answers JSON, or answers otherwise to a caller who is logged in."""
 
+WIDE: Final = """
+.wide { overflow-x: auto; background:
+  linear-gradient(to right, Canvas 40%, transparent) left / 2.6rem 100% no-repeat local,
+  linear-gradient(to left, Canvas 40%, transparent) right -1px top 0 / 2.6rem 100% no-repeat local,
+  linear-gradient(to right, #8886, transparent) left / .9rem 100% no-repeat scroll,
+  linear-gradient(to left, #8886, transparent) right / .9rem 100% no-repeat scroll; }
+"""
+"""The style of what may be wider than a phone: a shadow where it goes on, which its end covers."""
+
 
 def headers_of(style: str, *, has_form: bool) -> dict[str, str]:
     """The headers of a page that has this inline style, and nothing else but perhaps a form for this service."""

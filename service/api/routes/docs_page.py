@@ -8,11 +8,13 @@ from typing import Any, Final
 from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import HTMLResponse, Response
 
-from service.api.replies.pages import headers_of, page_of
+from service.api.replies.pages import WIDE, headers_of, page_of
 
 router = APIRouter(include_in_schema=False)
 
-STYLE: Final = """
+STYLE: Final = (
+    WIDE
+    + """
 :root { color-scheme: light dark; --line: #8884; --dim: #666; --box: #8881; }
 @media (prefers-color-scheme: dark) { :root { --dim: #aaa; } }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1.25rem; }
@@ -23,9 +25,10 @@ pre { background: var(--box); padding: .6rem .8rem; overflow-x: auto; margin: .3
 table { border-collapse: collapse; margin: .4rem 0 .8rem; }
 th, td { text-align: left; vertical-align: top; padding: .15rem 1rem .15rem 0; }
 th { font-weight: 500; color: var(--dim); } td { border-top: 1px solid var(--line); }
-.dim { color: var(--dim); } nav { display: flex; flex-wrap: wrap; gap: 0 1rem; } .wide { overflow-x: auto; }
+.dim { color: var(--dim); } nav { display: flex; flex-wrap: wrap; gap: 0 1rem; }
 summary { cursor: pointer; }
 """
+)
 BOUNDS: Final = (
     ("minimum", "from"),
     ("exclusiveMinimum", "above"),

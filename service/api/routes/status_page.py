@@ -8,7 +8,7 @@ from typing import Any, Final
 from starlette.responses import HTMLResponse, Response
 
 from service.api.replies.login_page import LOG_OUT
-from service.api.replies.pages import VARIES, headers_of, page_of
+from service.api.replies.pages import VARIES, WIDE, headers_of, page_of
 from service.errors import DATA_GONE
 from service.queue.models import RedisInfo, WorkerInfo
 from service.store.catalogue import GraphInfo
@@ -16,18 +16,20 @@ from service.store.catalogue import GraphInfo
 REFRESH_S: Final = 5
 GRAPHS_SHOWN: Final = 200
 """Graphs that /status lists, by name: it is to be answered while there are very many, and everything is slow."""
-STYLE: Final = """
+STYLE: Final = (
+    WIDE
+    + """
 :root { color-scheme: light dark; --line: #8884; --dim: #666; --good: #187a3c; --bad: #b3261e; }
 @media (prefers-color-scheme: dark) { :root { --dim: #aaa; --good: #5fce8a; --bad: #ff8a80; } }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1.25rem; }
 h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.05rem; margin: 2rem 0 .4rem; }
 .dim { color: var(--dim); } .good { color: var(--good); } .bad { color: var(--bad); font-weight: 600; }
-.wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .3rem 1.25rem .3rem 0; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th { font-weight: 500; color: var(--dim); } th:last-child, td:last-child { padding-right: 0; }
 .n { text-align: right; } .notes { white-space: normal; }
 """
+)
 
 Cell = str | int
 
