@@ -76,5 +76,9 @@ lock: ## choose the versions in requirements/ anew where pyproject.toml asks for
 	scripts/lock.sh $(ARGS)
 
 # Stamps: what requirements/run.txt, dev.txt or all.txt pins is installed. Each holds all of the one before.
-.venv/.%: requirements/%.txt pyproject.toml clients/python/pyproject.toml scripts/venv.sh
+.venv/.%: requirements/%.txt pyproject.toml clients/python/pyproject.toml scripts/venv.sh | $(if $(PYTHON),named)
 	@scripts/venv.sh $*
+
+.PHONY: named
+named: # where PYTHON is given: is it the one of .venv
+	@scripts/named_python.sh

@@ -25,13 +25,23 @@ free_mib() {
     df -Pk . | awk 'END { print int($4 / 1024) }'
 }
 
+# Whether the package index answers for what pip did not find: without retries pip keeps to itself that it does not. Its
+# log has what is asked here, and a 404 is an answer.
+answers() {
+    missing=$(sed -n 's/.*No matching distribution found for \([^ ]*\).*/\1/p' "$log" | head -n 1)
+    .venv/bin/python -m pip -vv --disable-pip-version-check --no-input download --no-deps --only-binary :all: \
+        --dest .venv "$missing" >>"$log" 2>&1 || :
+    ! grep 'Could not fetch URL' "$log" | grep -qv ': 404 '
+}
+
 # Why pip failed, in one line. On a full disk even its log may be empty.
 why() {
     if grep -qi 'No space left on device' "$log" || [ "$(free_mib)" -lt 10 ]; then
         echo "the disk is full: the packages, or pip's temporary files, did not fit."
     elif grep -q 'DO NOT MATCH THE HASHES' "$log"; then
         echo "a package is not the file that $pins names; its index or a proxy serves another one. See $log."
-    elif grep -qE 'Failed to establish|NameResolution|ConnectTimeout|ReadTimeout|ProxyError|SSLError' "$log"; then
+    elif grep -qE 'Failed to establish|NameResolution|ConnectTimeout|ReadTimeout|ProxyError|SSLError' "$log" ||
+        { grep -q 'No matching distribution' "$log" && ! answers; }; then
         echo "pip reaches no package index. It needs a network, or a proxy or mirror in its settings. See $log."
     elif grep -q 'No matching distribution' "$log"; then
         echo "the package index lacks a file of $pins for this machine. See $log: $(grep -m 1 'No matching' "$log")"

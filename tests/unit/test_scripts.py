@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TOOLS = ("sh", "dirname", "df", "awk", "grep", "tail", "touch", "cat")
+TOOLS = ("sh", "dirname", "df", "awk", "grep", "tail", "touch", "cat", "sed", "head")
 
 
 def executable(path: Path, text: str) -> None:
@@ -173,8 +173,10 @@ def again(made: Path) -> Iterator[Callable[..., str]]:
 NO_HASH = "sha256:" + "0" * 64
 
 
-def test_without_a_network(again: Callable[..., str]) -> None:
-    index = {"PIP_NO_INDEX": "0", "PIP_RETRIES": "1", "PIP_INDEX_URL": "http://127.0.0.1:9/simple"}
+@pytest.mark.parametrize("retries", ["0", "1"])
+def test_without_a_network(again: Callable[..., str], retries: str) -> None:
+    """Without retries pip does not say that it reached nothing."""
+    index = {"PIP_NO_INDEX": "0", "PIP_RETRIES": retries, "PIP_INDEX_URL": "http://127.0.0.1:9/simple"}
     assert "pip reaches no package index" in again(f"elsewhere==1 --hash={NO_HASH}\n", **index)
 
 
@@ -258,6 +260,40 @@ def test_a_broken_environment_is_made_again(made: Path) -> None:
     result = run(made / "scripts" / "venv.sh", "run", PIP_FIND_LINKS=made.as_uri())
     assert result.returncode == 0, result.stderr
     assert "making .venv" in result.stderr
+
+
+def test_an_index_that_has_no_such_package(again: Callable[..., str], made: Path) -> None:
+    """It was reached, so it is not the network that is to blame."""
+    (made / "index" / "absent").mkdir(parents=True)
+    (made / "index" / "absent" / "index.html").write_text("<!doctype html><title>absent</title>")
+    index = {"PIP_NO_INDEX": "0", "PIP_RETRIES": "0", "PIP_INDEX_URL": (made / "index").as_uri()}
+    assert "lacks a file of requirements/run.txt" in again(f"absent==1 --hash={NO_HASH}\n", **index)
+
+
+def test_another_python_than_that_of_the_environment(made: Path, tmp_path: Path) -> None:
+    """Named where .venv is there already, it is told of; the same one, and none, are not."""
+    run(made / "scripts" / "venv.sh", "run", PIP_FIND_LINKS=made.as_uri())
+    shutil.copy(ROOT / "Makefile", made)
+    other = tmp_path / "python3.9"
+    executable(other, "echo 3.9.2, /opt/old")
+
+    def said(*words: str) -> str:
+        command = ["make", "--no-print-directory", ".venv/.run", *words]
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHON"}
+        done = subprocess.run(command, cwd=made, env=environment, capture_output=True, text=True, check=True)
+        return done.stderr
+
+    assert said() == said(f"PYTHON={made / '.venv' / 'bin' / 'python'}") == ""
+    own = f"headrace: .venv has Python {platform.python_version()} of "
+    for name, told in (
+        (str(other), f"though PYTHON names {other} (3.9.2 of /opt/old)."),
+        ("python9", "though PYTHON names python9, which is not on PATH."),
+    ):
+        shown = said(f"PYTHON={name}")
+        assert shown.startswith(own)
+        assert shown.endswith(f"{told} Remove .venv; it is made again.\n")
+    fresh = run(checkout(tmp_path / "fresh") / "scripts" / "named_python.sh", PYTHON="python9")
+    assert (fresh.returncode, fresh.stderr) == (0, "")
 
 
 def refused_before_anything(folder: Path, **more: Any) -> str:
