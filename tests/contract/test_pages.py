@@ -1,10 +1,12 @@
 """The pages of docs/ that tell a story: their programs run from top to bottom, and print what stands beside them."""
 
 import json
+import os
 import pathlib
 import re
 import shlex
 import subprocess
+import sys
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -44,6 +46,24 @@ def test_stories(page: Path, service_url: str, beside_examples: Path, capsys: py
     ignored = (ROOT / ".gitignore").read_text().splitlines()
     left = {f"/{path.name}{'/' * path.is_dir()}" for path in beside_examples.iterdir()} - {"/examples/"}
     assert {path for path in left if not any(fnmatch(path, pattern) for pattern in ignored)} == set()
+
+
+def test_the_commands_about_a_spreadsheet(service_url: str, beside_examples: Path) -> None:
+    """In the order in which they stand, with the file that the program before them writes."""
+    page = (DOCS / "how-to" / "logistics.md").read_text()
+    (commands,) = [text for language, text in BLOCK.findall(page) if language == "console"]
+    program = next(text for language, text in BLOCK.findall(page) if "roads.csv" in text)
+    roads = re.search(r'Path\("roads.csv"\).write_text\(\s*"(.+)"\s*\)', program)
+    assert roads is not None
+    (beside_examples / "roads.csv").write_text(roads[1].replace("\\n", "\n"))
+    environment = os.environ | {"HEADRACE_URL": service_url}
+    lines = [line.removeprefix("$ ") for line in commands.splitlines()]
+    assert len(lines) == 4
+    for line in lines:
+        command = line.replace("headrace ", f"{shlex.quote(sys.executable)} -m service.cli ", 1)
+        done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (line, done.stderr)
+    assert json.loads(done.stdout)["tail"][:2] == ["north", "north"]
 
 
 @pytest.mark.usefixtures("beside_examples")
