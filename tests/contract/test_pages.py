@@ -97,6 +97,16 @@ def test_the_quick_start_shows_what_its_script_prints() -> None:
     assert "examples/town.py" in page
 
 
+def test_the_packages_of_the_readme_bring_what_its_commands_begin_with() -> None:
+    """A clone needs git, and a minimal Debian has none of these."""
+    text = (ROOT / "README.md").read_text()
+    (packages,) = re.findall(r"`apt install ([^`]+)`", text)
+    shown = "".join(block for language, block in BLOCK.findall(text) if language == "console")
+    programs = {*re.findall(r"^(?:\$ )?(\w+) ", shown, re.M)}
+    assert programs == {"make", "curl"}
+    assert programs | {"git", "python3-venv"} == {*packages.split()}
+
+
 def test_the_commands_of_the_readme(service_url: str) -> None:
     """Each command of its shell section, as it stands there, but at the address of the tests' service."""
     section = (ROOT / "README.md").read_text().partition("\n## From the shell\n")[2]
