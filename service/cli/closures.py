@@ -4,7 +4,21 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from service.cli.connection import DEFAULT_URL, MISWRITTEN, Json, Key, Name, Url, Vertices, connected, fail, names
+from service.cli.connection import (
+    DEFAULT_URL,
+    MISWRITTEN,
+    Demand,
+    Json,
+    Key,
+    Name,
+    Supply,
+    Url,
+    Vertices,
+    caps,
+    connected,
+    fail,
+    names,
+)
 from service.cli.show import ignored, say_facts, say_json, say_table
 
 if TYPE_CHECKING:
@@ -22,6 +36,8 @@ def closures(
     top: Annotated[int, typer.Option(min=0, help="How many are shown, the worst first; 0: all.")] = 10,
     source: Vertices = None,
     sink: Vertices = None,
+    supply: Supply = None,
+    demand: Demand = None,
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
@@ -34,7 +50,7 @@ def closures(
         graph = client.graph(name)
         ends = names(source), names(sink)
         of: Literal["edges", "vertices"] = "vertices" if vertices else "edges"
-        found = graph.closure_study(*ends, candidates=candidates, top=top or None, close=of)
+        found = graph.closure_study(*ends, candidates=candidates, top=top or None, close=of, **caps(supply, demand))
     if json:
         say_json({**_facts(found), "certificate": found.certificate, "rows": [_row(row) for row in found]})
         return

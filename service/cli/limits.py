@@ -8,13 +8,16 @@ import typer
 from service.cli.connection import (
     DEFAULT_URL,
     MISWRITTEN,
+    Demand,
     Json,
     Key,
     Name,
+    Supply,
     Url,
     Vertices,
     amount,
     by_name,
+    caps,
     connected,
     fail,
     names,
@@ -34,6 +37,8 @@ def bottlenecks(
     name: Name,
     source: Vertices = None,
     sink: Vertices = None,
+    supply: Supply = None,
+    demand: Demand = None,
     up_to: Annotated[
         int, typer.Option(min=0, help="Say of so many what the flow would gain if that one had no limit.")
     ] = 0,
@@ -43,7 +48,9 @@ def bottlenecks(
 ) -> None:
     """The edges and caps that limit the maximum flow: those that some minimum cut pays."""
     with connected(url, key) as client:
-        answer = client.graph(name).max_flow(names(source), names(sink), fields=["bottlenecks"], up_to=up_to)
+        answer = client.graph(name).max_flow(
+            names(source), names(sink), fields=["bottlenecks"], up_to=up_to, **caps(supply, demand)
+        )
     if json:
         say_json(answer)
         return

@@ -7,12 +7,15 @@ import typer
 from service.cli.connection import (
     DEFAULT_URL,
     MISWRITTEN,
+    Demand,
     Json,
     Key,
     Lines,
     Name,
+    Supply,
     Url,
     Vertices,
+    caps,
     connected,
     fail,
     names,
@@ -36,6 +39,8 @@ def what_if(
     vertices: Annotated[bool, typer.Option("--vertices", help="The changes are VERTEX=CAPACITY.")] = False,
     source: Vertices = None,
     sink: Vertices = None,
+    supply: Supply = None,
+    demand: Demand = None,
     json: Json = False,
     lines: Lines = False,
     key: Key = None,
@@ -56,11 +61,12 @@ def what_if(
     else:
         scenarios = [Scenario(id=text, updates=[one]) for text, one in zip(written, updates, strict=True)]
     with connected(url, key) as client:
+        graph, ends, amounts = client.graph(name), (names(source), names(sink)), caps(supply, demand)
         if lines:
-            for row in client.graph(name).what_if(scenarios, names(source), names(sink), stream=True):
+            for row in graph.what_if(scenarios, *ends, stream=True, **amounts):
                 say_line(_row(row))
             return
-        found = client.graph(name).what_if(scenarios, names(source), names(sink))
+        found = graph.what_if(scenarios, *ends, **amounts)
     if json:
         say_json({**_facts(found), "rows": [_row(row) for row in found]})
     else:

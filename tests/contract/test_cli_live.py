@@ -210,6 +210,23 @@ def test_caps_on_supply_and_demand(shell: Shell, tmp_path: Path) -> None:
     assert shell.json("solve", "supplied", "--supply", "south=2.5", "--sink", "B")["value"] == Decimal("2.5")
 
 
+def test_caps_of_scenarios_closures_and_bottlenecks(shell: Shell, city: Path) -> None:
+    """Of what s may supply nothing is left for the second edge; without the cap each scenario loses something."""
+    caps = ("--supply", "s=2", "--demand", "t=inf")
+    (row,) = shell.json("what-if", "city", "--close", "s-b", *caps)["rows"]
+    assert (row["value"], row["change"]) == (2, 0)
+    (line,) = shell("what-if", "city", "--close", "s-a", *caps, "--lines").splitlines()
+    assert json.loads(line)["value"] == 2
+    (row,) = shell.json("what-if", "city", "--close", "s-b")["rows"]
+    assert row["change"] == -2
+    study = shell.json("closures", "city", "--top", "0", *caps)
+    assert (study["value"], [row["loss"] for row in study["rows"]]) == (2, [0, 0, 0, 0])
+    shown = shell("bottlenecks", "city", *caps)
+    assert "flow     2\n" in shown
+    assert shown.splitlines()[-1].split()[:2] == ["source", "s"]
+    assert "names s twice" in shell("closures", "city", "--supply", "s=2", "--supply", "s=3", expect=MISWRITTEN)
+
+
 def test_vertices_that_pay_for_the_cut(shell: Shell, tmp_path: Path) -> None:
     file = tmp_path / "passed.json"
     capacities = {"vertices": ["u"], "vertex_capacity": [2.5]}
