@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -422,8 +423,8 @@ def the_table_shows_the_edges_as_they_are_without_an_answer_too(walk: Walk) -> N
 def vertices_that_pay_for_the_cut_are_named(walk: Walk) -> None:
     """In the summary and the table; "Show the cut" leads to them, and the picture has a ring around each."""
     with Client(walk.url, api_key=walk.admin) as client:
-        ends = {"tail": ["s", "u", "s", "v"], "head": ["u", "t", "v", "t"], "source": "s", "sink": "t"}
-        client.put_graph("passed", **ends, capacity=[9, 9, "0.5", 9], vertex_capacities={"u": "2.5"})
+        ends: dict[str, Any] = {"tail": ["s", "u", "s", "v"], "head": ["u", "t", "v", "t"]}
+        client.put_graph("passed", **ends, capacity=[9, 9, 0.5, 9], vertex_capacities={"u": 2.5}, source="s", sink="t")
     walk.open("/console/graphs/passed")
     walk.until_value("3")
     walk.page.shows("1 edge and 1 vertex, the only one")
@@ -446,10 +447,12 @@ def vertices_that_pay_for_the_cut_are_named(walk: Walk) -> None:
 
 def lower_bounds_are_said_to_be_ignored(walk: Walk) -> None:
     """An edge shows its own, and its cost; a graph without any shows neither."""
-    columns = {"tail": ["s", "a"], "head": ["a", "t"], "capacity": [3, 4], "source": "s", "sink": "t"}
+    ends: dict[str, Any] = {"tail": ["s", "a"], "head": ["a", "t"]}
     with Client(walk.url, api_key=walk.admin) as client:
-        client.put_graph("bounded-below", **columns, lower=["0.5", 2], cost=["1.25", -2])
-        client.put_graph("bounded-above", **columns)
+        client.put_graph(
+            "bounded-below", **ends, capacity=[3, 4], lower=[0.5, 2], cost=[1.25, -2], source="s", sink="t"
+        )
+        client.put_graph("bounded-above", **ends, capacity=[3, 4], source="s", sink="t")
     facts = "[...document.querySelectorAll('.{} .facts div')].map((fact) => fact.innerText.split(/\\s+/).join(' '))"
     walk.open("/console/graphs/bounded-below")
     walk.until_value("3")
@@ -467,7 +470,7 @@ def lower_bounds_are_said_to_be_ignored(walk: Walk) -> None:
 def small_values_are_seen_in_the_history(walk: Walk) -> None:
     """The greatest value is at the top of the chart, whatever it is, and the axis has three numbers that differ."""
     with Client(walk.url, api_key=walk.admin) as client:
-        client.put_graph("small", tail=["s"], head=["t"], capacity=["0.05"], source="s", sink="t")
+        client.put_graph("small", tail=["s"], head=["t"], capacity=[0.05], source="s", sink="t")
     walk.open("/console/graphs/small")
     walk.until_value("0.05")
     walk.page.press_button("History")
