@@ -10,7 +10,7 @@ from typing import Final
 from fastapi import Request
 from starlette.datastructures import Headers
 
-from gpu_engine.text.near import did_you_mean
+from gpu_engine.text.near import nearest
 from service.errors import ServiceError
 from service.protocol import Wanted
 from service.settings import Settings
@@ -44,11 +44,28 @@ MEANT: Final[Mapping[str, str]] = {
     "application/npz": "application/x-npz",
     "application/x-numpy": "application/x-npz",
     "application/arrow": "application/vnd.apache.arrow.stream",
+    "application/x-arrow": "application/vnd.apache.arrow.stream",
     "application/vnd.apache.arrow.file": "application/vnd.apache.arrow.stream",
     "application/geojson": "application/geo+json",
     "application/vnd.geo+json": "application/geo+json",
+    "application/x-ndjson": "",
+    "application/jsonl": "",
 }
-"""Media types as others call them; "" could be any."""
+"""Media types as others call them; "" could be any, or is none that is read."""
+
+CSV: Final = "text/csv"
+OF_GRAPHS: Final = "; put_graph of the Python client loads what networkx.{0} or igraph.Graph.{1} has read"
+OF_TABLES: Final = "; a CSV file is text/csv, and the sheet of a workbook can be saved as one"
+READ_BY_OTHERS: Final[Mapping[str, str]] = {
+    "application/graphml+xml": OF_GRAPHS.format("read_graphml", "Read_GraphML"),
+    "text/gml": OF_GRAPHS.format("read_gml", "Read_GML"),
+    "application/gml": OF_GRAPHS.format("read_gml", "Read_GML"),
+    "application/vnd.ms-excel": OF_TABLES,
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": OF_TABLES,
+    "application/vnd.oasis.opendocument.spreadsheet": OF_TABLES,
+    "application/vnd.apache.parquet": "; put_graph of the Python client loads the table that pandas or Polars has read",
+}
+"""Of media types that no route reads: the end of the sentence where a load is refused, which says what reads them."""
 
 
 def request_id_of(asked: str) -> str:
@@ -181,13 +198,23 @@ def require_media_type(headers: Headers, known: Collection[str]) -> str:
     if given in known:
         _refuse_other_charsets(headers, given)
         return given
-    meant = MEANT.get(given, "")
-    hint = f"; did you mean {meant}?" if meant in known else did_you_mean(given, () if given in MEANT else known)
-    if given == FORM and JSON in known:
-        hint = "; curl sends that with -d, unless told -H 'Content-Type: application/json'"
+    hint = _hint_of(given, known)
     found = f"Content-Type {given[:100]!r} is not read here" if given else "there is no Content-Type"
     detail = f"{found}: send {', '.join(sorted(known))}{hint}"
     raise ServiceError("unsupported_media_type", detail, header="Content-Type")
+
+
+def _hint_of(given: str, known: Collection[str]) -> str:
+    """The end of the sentence that refuses a media type: the one that is meant, or what reads it. Names are near where
+    what stands behind the slash is: most of them begin alike."""
+    if given == FORM and JSON in known:
+        return "; curl sends that with -d, unless told -H 'Content-Type: application/json'"
+    if given in READ_BY_OTHERS:
+        return READ_BY_OTHERS[given] if CSV in known else ""
+    kind = given.rpartition("/")[2]
+    kinds = {one.rpartition("/")[2]: one for one in known}
+    meant = MEANT[given] if given in MEANT else kinds.get(kind if kind in kinds else nearest(kind, kinds) or "", "")
+    return f"; did you mean {meant}?" if meant in known else ""
 
 
 def _refuse_other_charsets(headers: Headers, given: str) -> None:

@@ -123,6 +123,18 @@ HEADERS = [
     Clumsy("PUT", NEW, columns(), 415, "unsupported_media_type", "did you mean application/json?", kind="text/json"),
     Clumsy("PUT", NEW, b"x", 415, "unsupported_media_type", "did you mean application/x-npz?", kind="application/zip"),
     Clumsy("PUT", NEW, b"x", 415, "unsupported_media_type", "text/csv", kind="application/octet-stream"),
+    *(
+        Clumsy("PUT", NEW, b"x", 415, "unsupported_media_type", told, kind=kind)
+        for kind, told in (
+            ("application/graphml+xml", "loads what networkx.read_graphml or igraph.Graph.Read_GraphML has read"),
+            ("text/gml", "loads what networkx.read_gml or igraph.Graph.Read_GML has read"),
+            ("application/vnd.ms-excel", "a CSV file is text/csv, and the sheet of a workbook can be saved as one"),
+            ("application/vnd.apache.parquet", "loads the table that pandas or Polars has read"),
+            ("application/jsn", "did you mean application/json?"),
+            ("text/x-csv", "did you mean text/csv?"),
+            ("aplication/json", "did you mean application/json?"),
+        )
+    ),
     Clumsy(
         *("PATCH", f"{TOWN}/capacities", ONE, 415, "unsupported_media_type", "curl sends that with -d"),
         kind="application/x-www-form-urlencoded",

@@ -231,6 +231,16 @@ def test_bad_graphs(api: Api, media_type: str, content: bytes, code: str) -> Non
     assert not api.fakes.blobs.blobs
 
 
+@pytest.mark.parametrize("kind", ["application/xml", "application/graphml+xml", "application/x-ndjson", "image/png"])
+def test_no_other_media_type_is_suggested_than_one_that_is_near(api: Api, kind: str) -> None:
+    """That both begin with `application/` makes no two of them alike. Where CSV is not read, no workbook becomes one."""
+    answer = api.http.put("/v1/graphs/new", content=b"x", headers={"Content-Type": kind})
+    assert "did you mean" not in check_problem(answer, "unsupported_media_type")["detail"]
+    headers = {"Content-Type": "application/vnd.ms-excel"}
+    answer = api.http.post("/v1/graphs/city/max-flow", content=b"x", headers=headers)
+    assert check_problem(answer, "unsupported_media_type")["detail"].endswith(": send application/json")
+
+
 def test_text_of_another_charset_is_refused(api: Api) -> None:
     """Its bytes may well be UTF-8 too, and name other vertices then. JSON has no charset (RFC 8259, section 11)."""
     body = "tail,head,capacity\nSüd,Nord,3\n".encode()
