@@ -8,6 +8,7 @@ caller says how it is to be rounded.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gpu_engine.errors import CapacityOverflow, InvalidNetwork
+from gpu_engine.formats._beyond import BEYOND, as_stated, refuse_beyond, since
 from gpu_engine.formats._floats import floats_as_units
 from gpu_engine.formats._place import Place
 from gpu_engine.networks.rounded import UNROUNDED, Rounded
@@ -47,8 +49,6 @@ Halves = tuple[NDArray[np.uint64] | np.uint64, NDArray[np.uint64] | np.uint64]
 
 POINT: Final = "; the decimals stand behind a point, and nothing between thousands"
 """The end of a refusal of a decimal comma."""
-BEYOND: Final = f"is too large: the limit is {MAX_TOTAL} units"
-"""The refusal of an amount that is too large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,8 @@ def from_decimals(
             scaled = pc.cast(values, pa.decimal128(WIDEST, tried))
         except pa.ArrowInvalid:
             continue
-        return Amounts(with_unlimited(_words(scaled, place), unlimited), tried)
+        words = _words(scaled, place, partial(_why, values, tried, place, precision))
+        return Amounts(with_unlimited(words, unlimited), tried)
     allowed = precision.allowed
     long = np.concatenate([np.zeros(0, np.int8), *_in_slices(values, lambda value: _n_decimals(value) > allowed)])
     place.refuse(long > 0, precision.too_fine, what=place.amounts)
@@ -142,7 +143,7 @@ def _rounded(values: pa.Decimal128Array, place: Place, precision: Precision, unl
     negative = pc.less(values, pa.scalar(Decimal(0), values.type))
     place.refuse(negative.to_numpy(zero_copy_only=False), "is negative", what=place.amounts)
     below = _below(values, precision.allowed)
-    units, step = _words(below, place), 10 ** (values.type.scale - precision.allowed)
+    units, step = _words(below, place, lambda: as_stated(precision)), 10 ** (values.type.scale - precision.allowed)
     rest = _less(_halves(values), _halves(pc.cast(below, pa.decimal128(WIDEST, values.type.scale))))
     left = _less((np.uint64(step & LOW), np.uint64(step >> 64)), rest)
     inexact = (rest[0] | rest[1]) != 0
@@ -152,7 +153,7 @@ def _rounded(values: pa.Decimal128Array, place: Place, precision: Precision, unl
     else:
         up = inexact & (precision.mode == "up")
     units += up
-    place.refuse(units > MAX_TOTAL, BEYOND, CapacityOverflow, what=place.amounts)
+    refuse_beyond(units > MAX_TOTAL, place, lambda: as_stated(precision))
     low, high = (np.where(up, left[half], rest[half])[inexact] for half in (0, 1))
     rounded = UNROUNDED
     if len(low):
@@ -179,7 +180,7 @@ def _less(these: Halves, others: Halves) -> Halves:
 def from_integers(column: NDArray[np.integer], place: Place) -> UnitArray:
     """A whole-number column as int64; the caller knows whether it counts units."""
     if column.dtype.kind == "u":
-        place.refuse(column > INFINITE, BEYOND, CapacityOverflow, what=place.amounts)
+        refuse_beyond(column > INFINITE, place)
     return column.astype(np.int64)
 
 
@@ -196,13 +197,13 @@ def from_units(
     No number means unlimited: the largest int64, which does inside the engine, is too large as any other.
     """
     units, rounded = from_integers(_limited(column, unlimited), place), UNROUNDED
-    place.refuse(units > MAX_TOTAL, BEYOND, CapacityOverflow, what=place.amounts)
+    refuse_beyond(units > MAX_TOTAL, place)
     place.refuse(units < 0, "is negative", what=place.amounts)
     own = own_decimals or 0
     decimals = own if precision.decimals is None else precision.decimals
     if decimals > own:
         scale = 10 ** (decimals - own)
-        place.refuse(units > MAX_TOTAL // scale, BEYOND, CapacityOverflow, what=place.amounts)
+        refuse_beyond(units > MAX_TOTAL // scale, place, lambda: as_stated(precision))
         units *= scale
     elif decimals < own:
         given, step = units, 10 ** (own - decimals)
@@ -275,12 +276,20 @@ def _halves(values: pa.Decimal128Array) -> tuple[NDArray[np.uint64], NDArray[np.
     return words[:, 0], words[:, 1]
 
 
-def _words(scaled: pa.Decimal128Array, place: Place) -> UnitArray:
+def _why(values: pa.Decimal128Array, decimals: int, place: Place, precision: Precision) -> str:
+    """What has made the unit 10 ** -``decimals``; slow, but only on the way to an error."""
+    if precision.decimals is not None:
+        return as_stated(precision)
+    finest = np.concatenate([np.zeros(0, np.int8), *_in_slices(values, lambda value: _n_decimals(value) >= decimals)])
+    return since(decimals, place, int(finest.argmax()))
+
+
+def _words(scaled: pa.Decimal128Array, place: Place, why: Callable[[], str]) -> UnitArray:
     """The low halves of 128-bit integers, after the high halves were found to be empty."""
     low, high = (half.view(np.int64) for half in _halves(scaled))
     place.refuse(high < 0, "is negative", what=place.amounts)
     too_large = (high > 0) | (low < 0) | (low > MAX_TOTAL)
-    place.refuse(too_large, BEYOND, CapacityOverflow, what=place.amounts)
+    refuse_beyond(too_large, place, why)
     return low.copy()
 
 

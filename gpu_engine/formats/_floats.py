@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gpu_engine.errors import CapacityOverflow
+from gpu_engine.formats._beyond import as_stated, refuse_beyond, since
 from gpu_engine.formats._many_digits import CONTEXT, UNIQUE, Floats, round_floats, slices
 from gpu_engine.formats._place import Place
 from gpu_engine.networks.rounded import UNROUNDED, Rounded
@@ -34,6 +35,7 @@ def floats_as_units(column: NDArray[np.floating], place: Place, precision: Preci
     infinite = np.isposinf(values)
     values = np.where(infinite, 0.0, values)
     place.refuse(values >= EXACT_FLOAT, "is too large for an exact float", CapacityOverflow, what=place.amounts)
+    finest = None
     if precision.rounds:
         decimals = precision.allowed
         units, rounded = _in_units(values, decimals, precision.mode)
@@ -44,8 +46,10 @@ def floats_as_units(column: NDArray[np.floating], place: Place, precision: Preci
         needed[rest], digits[rest] = _by_digits(values[rest], precision.allowed)
         place.refuse(needed < 0, precision.too_fine, what=place.amounts)
         decimals = int(needed.max(initial=0)) if precision.decimals is None else precision.decimals
+        finest = int(needed.argmax()) if precision.decimals is None and len(needed) else None
         units = _rescaled(digits, needed, decimals)
-    place.refuse(units > MAX_TOTAL, "is too large", CapacityOverflow, what=place.amounts)
+    why = as_stated(precision) if finest is None else since(decimals, place, finest)
+    refuse_beyond(units > MAX_TOTAL, place, lambda: why)
     return np.where(infinite, INFINITE, units), decimals, rounded
 
 

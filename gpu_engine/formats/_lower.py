@@ -13,7 +13,7 @@ from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats import _capacity
 from gpu_engine.formats._capacity import Amounts
 from gpu_engine.formats._place import ROWS, Place
-from gpu_engine.formats._vertices import Limited, finer, together
+from gpu_engine.formats._vertices import VERTEX_ROWS, Limited, finer, together
 from gpu_engine.networks.rounding import Precision
 from gpu_engine.types import INFINITE, UnitArray
 
@@ -60,9 +60,9 @@ def in_same_units(
     if lower is None:
         return amounts, limited, None
     if lower.decimals > amounts.decimals:
-        amounts = finer(amounts, lower.decimals, ROWS)
-        limited = limited and replace(limited, amounts=finer(limited.amounts, lower.decimals, ROWS))
-    units = finer(lower, amounts.decimals, replace(ROWS, amounts="lower")).units
+        amounts = finer(amounts, lower.decimals, ROWS, "lower")
+        limited = limited and replace(limited, amounts=finer(limited.amounts, lower.decimals, VERTEX_ROWS, "lower"))
+    units = finer(lower, amounts.decimals, replace(ROWS, amounts="lower"), ROWS.amounts).units
     return replace(amounts, rounded=amounts.rounded + lower.rounded), limited, units
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.errors import CapacityOverflow, HasVertexCapacities, InvalidNetwork, pointer
 from gpu_engine.formats import _capacity
+from gpu_engine.formats._beyond import as_in, refuse_beyond
 from gpu_engine.formats._capacity import Amounts
 from gpu_engine.formats._names import Names, as_arrow, from_arrow
 from gpu_engine.formats._place import ROWS, Place, shown
@@ -64,17 +65,18 @@ def together(amounts: Amounts, limited: Limited | None) -> tuple[Amounts, Limite
     if limited is None:
         return amounts, None
     decimals = max(amounts.decimals, limited.amounts.decimals)
-    of_edges = finer(amounts, decimals, ROWS)
-    of_vertices = finer(limited.amounts, decimals, VERTEX_ROWS)
+    of_edges = finer(amounts, decimals, ROWS, VERTEX_ROWS.amounts)
+    of_vertices = finer(limited.amounts, decimals, VERTEX_ROWS, ROWS.amounts)
     of_edges = replace(of_edges, rounded=amounts.rounded + limited.amounts.rounded)
     return of_edges, Limited(limited.vertices, of_vertices)
 
 
-def finer(amounts: Amounts, decimals: int, place: Place) -> Amounts:
-    """The amounts in units of so many decimals, no fewer than theirs. Raises `CapacityOverflow`."""
+def finer(amounts: Amounts, decimals: int, place: Place, other: str) -> Amounts:
+    """The amounts in units of so many decimals, no fewer than theirs, as another column has them. Raises
+    `CapacityOverflow`."""
     scale, unlimited = 10 ** (decimals - amounts.decimals), amounts.units == INFINITE
     finite = np.where(unlimited, 0, amounts.units)
-    place.refuse(finite > MAX_TOTAL // scale, "is too large", CapacityOverflow, what=place.amounts)
+    refuse_beyond(finite > MAX_TOTAL // scale, place, lambda: as_in(decimals, other))
     return Amounts(np.where(unlimited, INFINITE, finite * scale), decimals, amounts.rounded)
 
 

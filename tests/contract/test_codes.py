@@ -233,7 +233,7 @@ def test_bad_graphs(api: Api, media_type: str, content: bytes, code: str) -> Non
 
 @pytest.mark.parametrize("kind", ["application/xml", "application/graphml+xml", "application/x-ndjson", "image/png"])
 def test_no_other_media_type_is_suggested_than_one_that_is_near(api: Api, kind: str) -> None:
-    """That both begin with `application/` makes no two of them alike. Where CSV is not read, no workbook becomes one."""
+    """That both begin with `application/` makes no two alike. Where CSV is not read, no workbook becomes one."""
     answer = api.http.put("/v1/graphs/new", content=b"x", headers={"Content-Type": kind})
     assert "did you mean" not in check_problem(answer, "unsupported_media_type")["detail"]
     headers = {"Content-Type": "application/vnd.ms-excel"}

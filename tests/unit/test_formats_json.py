@@ -1,13 +1,14 @@
 """Columnar JSON: names, exact decimals, and refusals with column and row."""
 
+import io
 import json
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gpu_engine.errors import CapacityOverflow, InvalidNetwork, TooLarge
-from gpu_engine.formats import Limits, from_columns, read_json, write_json
+from gpu_engine.errors import CapacityOverflow, CostOverflow, InvalidNetwork, TooLarge
+from gpu_engine.formats import Limits, from_columns, read_json, read_npz, write_json
 from gpu_engine.types import INFINITE
 
 
@@ -121,6 +122,41 @@ def test_sum_of_scale_and_size_is_an_overflow() -> None:
         read_json(body(capacity=[10**15, 1e-9]))
     with pytest.raises(CapacityOverflow, match="row 0"):
         read_json(b'{"tail":[0],"head":[1],"capacity":[1e28],"decimals":9}')
+
+
+BIG = 2 * 10**15
+OF_BIG = "row 0: {} is too large: the limit is 1152921504606846976 units; a unit is 10^-9, "
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (f'"capacity": [{BIG}, 0.000000001]', "since row 1 has 9 decimals"),
+        (f'"capacity": ["{BIG}", "1e-9"]', "since row 1 has 9 decimals"),
+        (f'"capacity": [{BIG}, 1], "decimals": 9', "as decimals=9 says"),
+        (f'"capacity": [{BIG}, 0.1], "decimals": 9, "rounding": "down"', "as decimals=9 says"),
+        (f'"capacity": [{BIG}, 1], "lower": [0, 1e-9]', "since lower has 9 decimals"),
+        (f'"capacity": [{BIG}, 1], "vertices": [0], "vertex_capacity": [1e-9]', "since vertex_capacity has 9 decimals"),
+    ],
+)
+def test_an_overflow_says_what_made_the_unit_so_small(text: str, told: str) -> None:
+    with pytest.raises(CapacityOverflow) as refused:
+        read_json(f'{{"tail": [0, 1], "head": [1, 2], {text}}}'.encode())
+    assert str(refused.value) == OF_BIG.format("capacity") + told
+
+
+def test_an_overflow_of_another_column_says_so_too() -> None:
+    ends = '"tail": [0, 1], "head": [1, 2]'
+    with pytest.raises(CostOverflow) as of_cost:
+        read_json(f'{{{ends}, "capacity": [1, 2], "cost": [{-BIG}, 0.000000001]}}'.encode())
+    assert str(of_cost.value) == OF_BIG.format("cost") + "since row 1 has 9 decimals"
+    with pytest.raises(CapacityOverflow) as of_floats:
+        np.savez(archive := io.BytesIO(), tail=[0, 1], head=[1, 2], capacity=[float(BIG), 1e-9])
+        read_npz(archive.getvalue())
+    assert str(of_floats.value) == OF_BIG.format("capacity") + "since row 1 has 9 decimals"
+    with pytest.raises(CapacityOverflow) as of_whole:
+        read_json(f'{{{ends}, "capacity": [{10**19}, 1]}}'.encode())
+    assert "; a unit" not in str(of_whole.value)
 
 
 @pytest.mark.parametrize(
