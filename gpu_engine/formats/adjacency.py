@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats import _capacity
 from gpu_engine.formats._assemble import assemble, check_edge_count, check_vertex_count
+from gpu_engine.formats._infinity import as_inf
 from gpu_engine.formats._npy import read_array
 from gpu_engine.formats._place import Place, refusing
 from gpu_engine.formats._text import SPACE, Fields, as_text, blank_lines, split_lines, words_of_width
@@ -36,7 +37,7 @@ def read_adjacency(source: Source, limits: Limits = DEFAULT_LIMITS, precision: P
         raise InvalidNetwork("the matrix is empty")
     fields = Fields(text, *words_of_width(text, lines, n))
     place = Place("line", numbers=np.repeat(lines.number, n))
-    amounts = _capacity.from_text(fields.strings(), place, precision)
+    amounts = _capacity.from_text(as_inf(fields.strings()), place, precision)
     tail, head = np.divmod(np.flatnonzero(amounts.units), n)
     check_edge_count(len(tail), limits)
     units = amounts.units[amounts.units != 0]

@@ -3,7 +3,7 @@
 Vertices are names. Text is numbered in the order it first appears, integers in ascending order; integers that
 are exactly ``0 .. n-1`` are the vertex indices themselves. They are integers if every tail and head is written as one
 is, without zeros in front, and fits 64 bits; else all of them are text. Capacities are exact decimals or ``inf``,
-costs are exact decimals.
+in any spelling, costs are exact decimals.
 """
 
 import io
@@ -20,6 +20,7 @@ from pyarrow import csv
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats import _capacity, _costs, _lower
 from gpu_engine.formats._assemble import assemble, check_edge_count
+from gpu_engine.formats._infinity import as_inf
 from gpu_engine.formats._looks import seems_to_be
 from gpu_engine.formats._names import Names, as_arrow, from_arrow, number_by_appearance
 from gpu_engine.formats._place import Place, refusing, shown
@@ -62,7 +63,7 @@ def read_csv(source: Source, limits: Limits = DEFAULT_LIMITS, precision: Precisi
         lines.refuse(pc.equal(column, "").to_numpy(zero_copy_only=False), "is empty", what=name)
     lower = _lower.from_text(columns["lower"], lines, precision) if "lower" in columns else None
     amounts, _, lower_units = _lower.in_same_units(
-        _capacity.from_text(columns["capacity"], lines, precision), None, lower
+        _capacity.from_text(as_inf(columns["capacity"]), lines, precision), None, lower
     )
     tail, head, labels = _ends(columns["tail"], columns["head"])
     return assemble(

@@ -10,6 +10,7 @@ import numpy as np
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats import _capacity
 from gpu_engine.formats._assemble import assemble, check_edge_count, check_vertex_count
+from gpu_engine.formats._infinity import as_inf
 from gpu_engine.formats._place import shown
 from gpu_engine.formats._text import (
     Bytes,
@@ -48,7 +49,7 @@ def read_matrix_market(source: Source, limits: Limits = DEFAULT_LIMITS, precisio
     if value == "pattern":
         amounts = _capacity.from_whole(np.ones(len(entries), dtype=np.int64), entries.place, precision)
     else:
-        amounts = _capacity.from_text(columns[2].strings(), entries.place, precision)
+        amounts = _capacity.from_text(as_inf(columns[2].strings()), entries.place, precision)
         broken = (amounts.units % 10**amounts.decimals != 0) & (value == "integer")
         entries.place.refuse(broken, "is no whole number, as the first line says")
     return assemble(

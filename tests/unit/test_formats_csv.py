@@ -57,6 +57,20 @@ def test_line_ends_and_byte_order_mark_do_not_matter(change: tuple[bytes, bytes]
     assert read_csv(TABLE.replace(*change)).capacity.tolist() == [15, INFINITE, 20]
 
 
+@pytest.mark.parametrize("written", ["inf", "Inf", "INF", "Infinity", "infinity", '"Inf"'])
+@pytest.mark.parametrize("end", ["", "\n", "\n\n", "\r\n\r\n  \n"])
+def test_infinity_of_other_programs_and_blank_lines_at_the_end(written: str, end: str) -> None:
+    edges = read_csv(f"tail,head,capacity\nInf,b,1.5\nb,c,{written}{end}".encode())
+    assert edges.capacity.tolist() == [15, INFINITE]
+    assert edges.vertex_labels == ["Inf", "b", "c"]
+
+
+@pytest.mark.parametrize("written", ["-inf", "+inf", "infinit", " inf", "nan", "∞"])
+def test_what_is_not_written_as_infinity_is_none(written: str) -> None:
+    with pytest.raises(InvalidNetwork, match="line 2: capacity is "):
+        read_csv(f"tail,head,capacity\na,b,{written}\n".encode())
+
+
 def test_header_alone_is_an_empty_network() -> None:
     edges = read_csv(b"tail,head,capacity\n")
     assert (edges.n_vertices, edges.n_edges) == (0, 0)

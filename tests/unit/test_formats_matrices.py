@@ -99,7 +99,9 @@ def test_market_limits_and_overflow() -> None:
             read_matrix_market(text)
 
 
-@pytest.mark.parametrize("text", [b"0 1.5 0\n0 0 inf\n\n2 0 0\n", b"0,1.5, 0\r\n0,0,inf\r\n2,0,0"])
+@pytest.mark.parametrize(
+    "text", [b"0 1.5 0\n0 0 inf\n\n2 0 0\n", b"0,1.5, 0\r\n0,0,inf\r\n2,0,0", b"0 1.5 0\n0 0 Infinity\n2 0 0"]
+)
 def test_dense_text(text: bytes) -> None:
     edges = read_adjacency(text)
     assert edges.n_vertices == 3
