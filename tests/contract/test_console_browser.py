@@ -385,6 +385,8 @@ def a_graph_without_edges_says_so_and_a_name_that_is_cut_shows_it(walk: Walk) ->
         client.put_graph("long", tail=["🚗" * 24], head=["🚗" * 25], capacity=[1])
     walk.open("/console/graphs/bare")
     walk.page.shows("There is nothing to draw: the graph has no edges.")
+    empty = "[...document.querySelectorAll('.one .empty, #panel-edges .empty')].map((e) => e.innerText)"
+    assert walk.page.until(f"{empty}.length === 2 && {empty}") == ["The graph has no edges."] * 2
     walk.open("/console/graphs/long")
     walk.page.shows("In layers from the source")
     walk.page.js(
@@ -520,6 +522,8 @@ def it_fits_a_phone(walk: Walk) -> None:
         assert walk.page.js(bare.format(shaded)) == 0, f"{path}: a table goes on beyond the edge, and nothing says so"
     walk.page.press_button("History")
     walk.page.until("document.querySelector('.chart text')?.getBoundingClientRect().height > 10")
+    cut = "[...document.querySelectorAll('#panel-history td')].filter((e) => e.scrollWidth > e.clientWidth).length"
+    assert walk.page.js(cut) == 0
     walk.page.size(1280, 900)
 
 

@@ -23,7 +23,8 @@ export class EdgePanel {
   show() {
     const net = this.page.network;
     if (!net || this.row < 0 || this.row >= net.m) {
-      fill(this.element, h("p", { class: "empty" }, "Choose an edge in the picture or in the table: then try what its closure or another capacity would do."));
+      const how = net?.m === 0 ? "The graph has no edges." : "Choose an edge in the picture or in the table: then try what its closure or another capacity would do.";
+      fill(this.element, h("p", { class: "empty" }, how));
       return;
     }
     const { row } = this;

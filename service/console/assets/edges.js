@@ -79,13 +79,15 @@ export class EdgeTable {
   }
 
   ifEmpty(net) {
+    if (!net.m) return "The graph has no edges.";
     if (this.search.value.trim()) return "No edge and no vertex has this in its name.";
     return { cut: net.isSolved ? "The cut pays for no edge." : "Solve, and the edges of the minimum cut are listed here.",
       flow: net.isSolved ? "No edge carries flow." : "Solve, and the edges that carry flow are listed here.",
-      closed: "No edge is closed.", all: "The graph has no edges." }[this.which.value];
+      closed: "No edge is closed." }[this.which.value];
   }
 
   pager(count) {
+    if (!count) return null;
     if (count <= SHOWN) return h("p", { class: "dim small" }, `${number(count)} ${count === 1 ? "edge" : "edges"}`);
     const go = (step) => () => { this.from = Math.max(0, this.from + step); this.show(); };
     return h("div", { class: "row" }, h("button", { class: "quiet", disabled: !this.from, onclick: go(-SHOWN) }, "Before"),

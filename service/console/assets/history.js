@@ -67,7 +67,7 @@ export class History {
   show() {
     const points = [...this.points.values()].sort((a, b) => a.version - b.version);
     if (!points.length) return;
-    const columns = [{ name: "Version", figure: true }, { name: "Time" }, { name: "Value", figure: true }, { name: "Mode" }, { name: "Solved in", figure: true }];
+    const columns = [{ name: "Version", figure: true }, { name: "Time", class: "whole" }, { name: "Value", figure: true }, { name: "Mode" }, { name: "Solved in", figure: true }];
     const rows = [...points].reverse().map((point) => [number(point.version), point.at.toLocaleString(), number(point.value), point.mode, point.ms === undefined ? "–" : milliseconds(point.ms)]);
     const table = dataTable("Values by version", columns, rows, "");
     table.classList.add("tall");
