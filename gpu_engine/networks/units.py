@@ -42,17 +42,23 @@ def _told(number: Decimal) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
+def _beyond(number: Decimal, decimals: int) -> str:
+    """The refusal of an amount that is too large for a graph of so many decimals."""
+    unit = f" of 10^-{decimals}; the decimals were fixed when the graph was loaded" if decimals else ""
+    return f"{_told(number)} is beyond the limit of {MAX_TOTAL} units{unit}"
+
+
 def to_units(number: Decimal, decimals: int, row: object = None, rounding: Rounding = "error") -> int:
     """Whole units of ``10 ** -decimals``; raises beyond `MAX_TOTAL` either way."""
     if number and number.adjusted() + decimals > 19:
-        raise CapacityOverflow(f"{_told(number)} is beyond the limit of {MAX_TOTAL} units", [row])
+        raise CapacityOverflow(_beyond(number, decimals), [row])
     units = _whole(number.scaleb(decimals, WIDE), rounding)
     whole = int(units)
     if whole != units:
         too_fine = more_decimals(decimals)
         raise InvalidNetwork(f"{_told(number)} {too_fine}; they were fixed when the graph was loaded", [row])
     if abs(whole) > MAX_TOTAL:
-        raise CapacityOverflow(f"{_told(number)} is beyond the limit of {MAX_TOTAL} units", [row])
+        raise CapacityOverflow(_beyond(number, decimals), [row])
     return whole
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_engine.errors import EngineError, InvalidNetwork
+from gpu_engine.errors import CapacityOverflow, EngineError, InvalidNetwork
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.units import read_amounts, read_decimal, to_units, write_units
@@ -34,6 +34,18 @@ def table(**more: Any) -> CapacityTable:
         "vertex_labels": ["a", "b", "c"],
     }
     return CapacityTable(Network(EdgeList(**columns | more)))
+
+
+@pytest.mark.parametrize("literal", ["1e15", "1e12", "2000000000"])
+def test_an_amount_beyond_the_limit_says_how_small_the_unit_is(literal: str) -> None:
+    """It may be small itself: the decimals of the graph are what makes so many units of it."""
+    said = f"is beyond the limit of {MAX_TOTAL} units"
+    with pytest.raises(CapacityOverflow) as refused:
+        to_units(read_decimal(literal), 9)
+    assert str(refused.value).endswith(f" {said} of 10^-9; the decimals were fixed when the graph was loaded")
+    with pytest.raises(CapacityOverflow) as refused:
+        to_units(read_decimal("1e19"), 0)
+    assert str(refused.value) == f"1E+19 {said}"
 
 
 def run(t: CapacityTable, *operations: dict[str, Any], **options: Any) -> Change:
