@@ -29,8 +29,8 @@ VARIES: Final = {"Vary": "Accept, Cookie"}
 
 WIDE: Final = """
 .wide { overflow-x: auto; background:
-  linear-gradient(to right, Canvas 40%, transparent) left / 2.6rem 100% no-repeat local,
-  linear-gradient(to left, Canvas 40%, transparent) right -1px top 0 / 2.6rem 100% no-repeat local,
+  linear-gradient(to right, Canvas 75%, transparent) left / 1.2rem 100% no-repeat local,
+  linear-gradient(to left, Canvas 75%, transparent) right -1px top 0 / 1.2rem 100% no-repeat local,
   linear-gradient(to right, #8886, transparent) left / .9rem 100% no-repeat scroll,
   linear-gradient(to left, #8886, transparent) right / .9rem 100% no-repeat scroll; }
 """
