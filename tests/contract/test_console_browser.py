@@ -352,7 +352,9 @@ def long_names_leave_room_for_the_rest(walk: Walk) -> None:
     assert walk.page.js("document.querySelector('#panel-edges td').title") == edge
     walk.page.size(390, 844, mobile=True)
     walk.page.js(
-        "(() => { window.drawn = []; CanvasRenderingContext2D.prototype.strokeText = function (text, x, y) {"
+        "(() => { const to = CanvasRenderingContext2D.prototype, clear = to.clearRect; window.drawn = [];"
+        " to.clearRect = function (...box) { window.drawn = []; clear.apply(this, box); };"  # each picture by itself
+        " to.strokeText = function (text, x, y) {"
         " const half = this.measureText(text).width / 2; window.drawn.push([x - half, x + half, y]); }; })()"
     )
     walk.page.press_button("Show all")
