@@ -1,6 +1,6 @@
 """Max flows and minimum cuts of NetworkX graphs, found by the service and answered as NetworkX answers them."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -11,6 +11,7 @@ from headrace import Client, Exact, FlowField, Graph, MaxFlowResult, SolveOption
 from networkx.algorithms.flow import build_flow_dict, build_residual_network
 
 Node: TypeAlias = Hashable
+Capacity: TypeAlias = str | Callable[[Any, Any, Any], Any]
 DECIMALS = 9
 
 
@@ -31,7 +32,7 @@ class NetworkXFlow:
         G: Any,
         s: Node,
         t: Node,
-        capacity: str = "capacity",
+        capacity: Capacity = "capacity",
         residual: Any = None,
         value_only: bool = False,
         cutoff: float | None = None,
@@ -42,6 +43,7 @@ class NetworkXFlow:
         `tuning` is what steers single algorithms of NetworkX and changes no value.
         """
         network = build_residual_network(G, capacity) if residual is None else residual
+        G, capacity = _by_attribute(G, capacity)
         answer = self._solved(G, s, t, capacity, cutoff, "flow")
         assert answer.flow is not None
         as_number = float if _has_floats(G, capacity) else _same
@@ -57,15 +59,16 @@ class NetworkXFlow:
         return network
 
     def maximum_flow(
-        self, flowG: Any, _s: Node, _t: Node, capacity: str = "capacity", flow_func: object = None, **options: Any
+        self, flowG: Any, _s: Node, _t: Node, capacity: Capacity = "capacity", flow_func: object = None, **options: Any
     ) -> tuple[Any, dict[Node, dict[Node, Any]]]:
         network = self.flow_func(flowG, _s, _t, capacity, **options)
         return network.graph["flow_value"], build_flow_dict(flowG, network)
 
     def minimum_cut(
-        self, flowG: Any, _s: Node, _t: Node, capacity: str = "capacity", flow_func: object = None, **options: Any
+        self, flowG: Any, _s: Node, _t: Node, capacity: Capacity = "capacity", flow_func: object = None, **options: Any
     ) -> tuple[Any, tuple[set[Node], set[Node]]]:
         """The service's own cut, which is another than NetworkX's where several are minimum."""
+        flowG, capacity = _by_attribute(flowG, capacity)
         answer = self._solved(flowG, _s, _t, capacity, None, "cut")
         assert answer.cut is not None
         nodes = {_name(node, flowG): node for node in flowG}
@@ -100,6 +103,16 @@ class NetworkXFlow:
                 rounded = {"decimals": DECIMALS, "rounding": "down"}
             self._loaded = content, self._client.put_graph(self._name, G, capacity=capacity, **rounded)
         return self._loaded[1]
+
+
+def _by_attribute(G: Any, capacity: Capacity) -> tuple[Any, str]:
+    """A copy with what a function says of each edge as its attribute: 0 where it has None, which hides the edge."""
+    if isinstance(capacity, str):
+        return G, capacity
+    copy = G.copy()
+    for tail, head, data in copy.edges(data=True):
+        data["capacity"] = capacity(tail, head, data) or 0
+    return copy, "capacity"
 
 
 def _name(node: Node, G: Any) -> int | str:

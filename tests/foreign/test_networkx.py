@@ -5,6 +5,7 @@ Each of them runs, or stands in `NOT_APPLICABLE` with the reason.
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -62,27 +63,45 @@ class Theirs(NamedTuple):
     module: ModuleType
     owner: type | None
     function: Callable[..., None]
+    arguments: Mapping[str, Any]
+    """What it is parametrized by, but for its algorithm."""
 
-    def run(self) -> None:
+    def run(self, ours: NetworkXFlow) -> None:
+        arguments = dict(self.arguments)
+        if "flow_func" in inspect.signature(self.function).parameters:
+            arguments["flow_func"] = ours.flow_func
         if self.owner is None:
-            self.function()
+            self.function(**arguments)
             return
         instance = self.owner()
         getattr(instance, "setup_method", lambda: None)()
-        self.function(instance)
+        self.function(instance, **arguments)
 
 
 def collected() -> Iterator[Theirs]:
-    """As pytest would find them."""
+    """As pytest would find them, but each with one algorithm."""
     for module in THEIRS:
         short = short_name(module)
         for name, found in vars(module).items():
             if name.startswith("test"):
-                yield Theirs(f"{short}.{name}", module, None, found)
+                yield from parametrized(Theirs(f"{short}.{name}", module, None, found, {}))
             elif name.startswith("Test") and inspect.isclass(found):
                 for method, function in vars(found).items():
                     if method.startswith("test"):
-                        yield Theirs(f"{short}.{name}.{method}", module, found, function)
+                        yield from parametrized(Theirs(f"{short}.{name}.{method}", module, found, function, {}))
+
+
+def parametrized(test: Theirs) -> Iterator[Theirs]:
+    """The test with each combination of what its marks give it."""
+    marks = [mark.args for mark in getattr(test.function, "pytestmark", []) if mark.name == "parametrize"]
+    rows = [
+        [{names: row} if isinstance(names, str) else dict(zip(names, row, strict=True)) for row in values]
+        for names, values in marks
+        if names != "flow_func"
+    ]
+    for at, combination in enumerate(product(*rows)):
+        arguments = {name: value for row in combination for name, value in row.items()}
+        yield test._replace(name=f"{test.name}[{at}]" if arguments else test.name, arguments=arguments)
 
 
 def short_name(module: ModuleType) -> str:
@@ -110,7 +129,7 @@ def ours(service_url: str) -> Iterator[NetworkXFlow]:
 def test_as_flow_func(test: Theirs, ours: NetworkXFlow, monkeypatch: pytest.MonkeyPatch) -> None:
     """NetworkX reads value, flow and cut from a residual network that holds the service's flow."""
     in_place_of_algorithms(test, ours, monkeypatch)
-    test.run()
+    test.run(ours)
 
 
 @pytest.mark.parametrize("test", applicable({**NOT_APPLICABLE, **NO_CUT_OF_OURS}))
@@ -124,7 +143,7 @@ def test_with_the_cut_of_the_service(test: Theirs, ours: NetworkXFlow, monkeypat
         monkeypatch.setattr(test.module, "max_min_funcs", both)
         monkeypatch.setattr(test.module, "interface_funcs", both | values)
         monkeypatch.setattr(test.module, "all_funcs", both | values | {ours.flow_func})
-    test.run()
+    test.run(ours)
 
 
 def in_place_of_algorithms(test: Theirs, ours: NetworkXFlow, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """A NetworkX graph as the service gets it: its nodes by their places, its edges in NetworkX's order."""
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
@@ -15,6 +16,8 @@ from headrace._kept import Content, kept
 
 T = TypeVar("T")
 Node: TypeAlias = Hashable
+Capacity: TypeAlias = str | Callable[[Any, Any, Any], Any]
+"""The name of an edge attribute; or what the capacity of an edge is, by tail, head and all attributes."""
 DEFAULTS: Any = get_info()["default_config"]
 
 
@@ -59,6 +62,15 @@ def edges_of(G: Any) -> list[tuple[Node, ...]]:
 def attribute_of(G: Any, name: str, default: float) -> list[Any]:
     """One value for each edge, by row."""
     return [value for _, _, value in G.edges(data=name, default=default)]
+
+
+def capacities_of(G: Any, capacity: Capacity) -> list[Any]:
+    """One capacity for each edge, by row. One without the attribute has no limit; one for which a function has None is
+    hidden, and lets nothing through."""
+    if not callable(capacity):
+        return attribute_of(G, capacity, math.inf)
+    found = (capacity(tail, head, attributes) for tail, head, attributes in G.edges(data=True))
+    return [0 if amount is None else amount for amount in found]
 
 
 def content_of(

@@ -11,10 +11,11 @@ from headrace._calls import FlowField
 from headrace._floats import has_floats
 from headrace._flows import Flow, MaxFlowResult
 from headrace._nx.convert import (
+    Capacity,
     NetworkXGraph,
     Node,
     ask,
-    attribute_of,
+    capacities_of,
     content_of,
     edges_of,
     places_of,
@@ -28,10 +29,10 @@ FlowDict: TypeAlias = dict[Node, dict[Node, Any]]
 class Answer:
     """What the service says of one graph and two of its nodes."""
 
-    def __init__(self, given: NetworkXGraph, s: Node, t: Node, capacity: str, field: FlowField) -> None:
+    def __init__(self, given: NetworkXGraph, s: Node, t: Node, capacity: Capacity, field: FlowField) -> None:
         self.graph = G = given.graph
         self.edges = edges_of(G)
-        amounts = attribute_of(G, capacity, np.inf)
+        amounts = capacities_of(G, capacity)
         self._in_floats = has_floats(amounts)
         places = places_of(G)
         for node in (s, t):
@@ -56,7 +57,7 @@ class Answer:
 
 
 def maximum_flow(
-    flowG: NetworkXGraph, _s: Node, _t: Node, capacity: str = "capacity", flow_func: None = None, **_absent: None
+    flowG: NetworkXGraph, _s: Node, _t: Node, capacity: Capacity = "capacity", flow_func: None = None, **_absent: None
 ) -> tuple[Any, FlowDict]:
     answer = Answer(flowG, _s, _t, capacity, "flow")
     assert answer.found.flow is not None
@@ -64,13 +65,13 @@ def maximum_flow(
 
 
 def maximum_flow_value(
-    flowG: NetworkXGraph, _s: Node, _t: Node, capacity: str = "capacity", flow_func: None = None, **_absent: None
+    flowG: NetworkXGraph, _s: Node, _t: Node, capacity: Capacity = "capacity", flow_func: None = None, **_absent: None
 ) -> Any:
     return Answer(flowG, _s, _t, capacity, "value").value
 
 
 def minimum_cut(
-    flowG: NetworkXGraph, _s: Node, _t: Node, capacity: str = "capacity", flow_func: None = None, **_absent: None
+    flowG: NetworkXGraph, _s: Node, _t: Node, capacity: Capacity = "capacity", flow_func: None = None, **_absent: None
 ) -> tuple[Any, tuple[set[Node], set[Node]]]:
     answer = Answer(flowG, _s, _t, capacity, "cut")
     assert answer.found.cut is not None
@@ -80,7 +81,7 @@ def minimum_cut(
 
 
 def minimum_cut_value(
-    flowG: NetworkXGraph, _s: Node, _t: Node, capacity: str = "capacity", flow_func: None = None, **_absent: None
+    flowG: NetworkXGraph, _s: Node, _t: Node, capacity: Capacity = "capacity", flow_func: None = None, **_absent: None
 ) -> Any:
     return Answer(flowG, _s, _t, capacity, "value").value
 

@@ -18,6 +18,8 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
 """What each function takes by position."""
 
 ATTRIBUTES = ("capacity", "weight", "demand")
+OF_FUNCTIONS = frozenset({"maximum_flow", "maximum_flow_value", "minimum_cut", "minimum_cut_value", "gomory_hu_tree"})
+"""Whose capacity may be a function, as in NetworkX from 3.7 on."""
 ANSWERED = frozenset({"flowG", "_s", "_t", "G", "s", "t", "top_nodes", "heap", *ATTRIBUTES})
 WHY_NOT: Mapping[str, str] = {
     "flow_func": "flow_func= names an algorithm of NetworkX's own",
@@ -31,7 +33,8 @@ def can_run(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool |
     if parameters is None:
         return f"{name} is no question of the service"
     for parameter, value in {**dict(zip(parameters, args, strict=False)), **kwargs}.items():
-        if parameter in ATTRIBUTES and not isinstance(value, str):
+        of_function = parameter == "capacity" and name in OF_FUNCTIONS and callable(value)
+        if parameter in ATTRIBUTES and not isinstance(value, str) and not of_function:
             return f"{parameter}= names an attribute, it is not {type(value).__name__}"
         if parameter not in ANSWERED and value is not None:
             return WHY_NOT.get(parameter, f"{parameter}= steers NetworkX's own algorithms")

@@ -8,19 +8,29 @@ import numpy as np
 from headrace._amounts import Exact
 from headrace._floats import has_floats
 from headrace._kept import Content
-from headrace._nx.convert import NetworkXGraph, Node, ask, attribute_of, content_of, edges_of, places_of
+from headrace._nx.convert import (
+    Capacity,
+    NetworkXGraph,
+    Node,
+    ask,
+    attribute_of,
+    capacities_of,
+    content_of,
+    edges_of,
+    places_of,
+)
 from headrace._nx.errors import their_errors
 
 
 class Undirected:
     """An undirected graph with one amount for each edge."""
 
-    def __init__(self, given: NetworkXGraph, attribute: str, default: float) -> None:
+    def __init__(self, given: NetworkXGraph, amounts: list[Any]) -> None:
         self.graph = given.graph
         if given.is_directed():
             raise nx.NetworkXNotImplemented("not implemented for directed type")
         self.nodes: list[Node] = list(self.graph)
-        self.amounts = attribute_of(self.graph, attribute, default)
+        self.amounts = amounts
         self._in_floats = has_floats(self.amounts)
 
     @property
@@ -34,9 +44,9 @@ class Undirected:
         return float(amount) if self._in_floats else amount
 
 
-def gomory_hu_tree(G: NetworkXGraph, capacity: str = "capacity", flow_func: None = None) -> Any:
+def gomory_hu_tree(G: NetworkXGraph, capacity: Capacity = "capacity", flow_func: None = None) -> Any:
     """A tree of the nodes: without one of its edges it falls into the sides of a minimum cut, of the edge's weight."""
-    given, tree = Undirected(G, capacity, np.inf), nx.Graph()
+    given, tree = Undirected(G, capacities_of(G.graph, capacity)), nx.Graph()
     if not given.nodes:
         raise nx.NetworkXError("Empty Graph does not have a Gomory-Hu tree representation")
     tree.add_nodes_from(given.nodes)
@@ -50,7 +60,7 @@ def gomory_hu_tree(G: NetworkXGraph, capacity: str = "capacity", flow_func: None
 
 def stoer_wagner(G: NetworkXGraph, weight: str = "weight", heap: object = None) -> tuple[Any, tuple[list[Node], ...]]:
     """The value of the least cut of all, and the nodes on both sides of it."""
-    given = Undirected(G, weight, 1)
+    given = Undirected(G, attribute_of(G.graph, weight, 1))
     if len(given.nodes) < 2:
         raise nx.NetworkXError("graph has less than two nodes.")
     if not nx.is_connected(given.graph, backend="networkx"):
