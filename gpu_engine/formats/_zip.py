@@ -30,7 +30,8 @@ class Archive:
         members = self._archive.infolist()
         for member in members:
             _check(member)
-        if sum(member.compress_size for member in members) > len(data):
+        places = {member.header_offset for member in members}
+        if len(places) < len(members) or sum(member.compress_size for member in members) > len(data):
             raise InvalidNetwork("members of the archive overlap")
         limits.check_decompressed(sum(member.file_size for member in members), len(data))
         self._members = {member.filename.removesuffix(".npy"): member for member in members}

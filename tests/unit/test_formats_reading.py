@@ -72,6 +72,13 @@ def test_buffers_that_share_bytes_are_refused() -> None:
     refused(body.replace(packed, shared), "overlap")
 
 
+def test_members_of_one_place_are_refused_without_a_warning() -> None:
+    """By newer Pythons alone zipfile reads them, and warns of a bomb."""
+    out = io.BytesIO()
+    np.savez(out, **{name: np.array(column) for name, column in PLAIN.items()})
+    refused(bombs.overlapping(out.getvalue()), "members of the archive overlap", NPZ)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [(8 * FREE, 1 << 40, "outside"), (8 * FREE, -8, "outside"), (8 * FREE, 8 * FREE - 8, "claims 1000 rows")],
