@@ -352,7 +352,7 @@ def test_what_if(shell: Shell, city: Path) -> None:
     assert shell.json("info", "city")["version"] == 1
 
 
-def test_pairs_trees_and_global_cuts(shell: Shell, tmp_path: Path) -> None:
+def test_pairs_trees_and_global_cuts(shell: Shell, city: Path, tmp_path: Path) -> None:
     file = tmp_path / "ring.csv"
     file.write_text("tail,head,capacity,undirected\nx,y,3,true\ny,z,2,true\nx,z,1,true\n")
     shell("load", "ring", str(file))
