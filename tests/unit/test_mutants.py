@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.checkouts import needs_clone
 from tests.mutants.listing import CLIENT, Mutant, read_all
 from tests.mutants.tree import ROOT, Tree, Verdict
 
@@ -51,6 +52,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tree, Path]:
     return Tree(folder), folder
 
 
+@needs_clone
 @pytest.mark.parametrize(
     ("replacement", "test", "limit_s", "verdict"),
     [

@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from tests.checkouts import needs_git
+
 ROOT = Path(__file__).parents[2]
 TOOLS = ("sh", "dirname", "df", "awk", "grep", "tail", "touch", "cat", "sed", "head")
 
@@ -333,6 +335,7 @@ def test_a_folder_that_cannot_be_written() -> None:
     assert "cannot write to" in said
 
 
+@needs_git
 @pytest.mark.parametrize("name", [".venv", ".venv3", "venv", "venv-3.12", "env"])
 def test_an_environment_in_a_clone_is_no_part_of_it(name: str, tmp_path: Path) -> None:
     """Whatever it is called: linters, and copies of the sources in which mutants are tried, take what Git does."""

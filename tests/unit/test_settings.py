@@ -27,6 +27,7 @@ from service.settings import (
     refuse_unknown,
 )
 from service.store.connection import connect, connect_async, connect_listeners
+from tests.checkouts import needs_clone
 
 ROOT = Path(__file__).parents[2]
 WORD = re.compile(r"\bHEADRACE_([A-Z][A-Z0-9_]*)")
@@ -92,6 +93,7 @@ def test_every_setting_is_known_in_either_case_and_so_is_what_others_read() -> N
     refuse_unknown(["PATH", "REDIS_URL", "HEADRACEX", "MY_HEADRACE_THING"])
 
 
+@needs_clone
 def test_every_variable_that_this_repository_names_is_known() -> None:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     files = [ROOT / name for name in listed.splitlines() if name != str(Path(__file__).relative_to(ROOT))]
