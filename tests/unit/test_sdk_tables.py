@@ -35,11 +35,13 @@ def as_npz(body: Body) -> dict[str, Any]:
 
 @pytest.mark.parametrize("of", [dict, pa.table, lambda data: {name: np.array(each) for name, each in data.items()}])
 def test_an_unlimited_edge_has_no_capacity_of_zero(of: Any) -> None:
-    sent = as_npz(graph_body(of(TABLE | {"unlimited": [False, True], "closed": [True, False]}), {}))
+    sent = as_npz(graph_body(of(TABLE | {"unlimited": [False, True], "closed": [True, False]}), {"decimals": 0}))
     assert (sent["capacity"], sent["closed"]) == ([3, math.inf], [True, False])
-    whole = as_npz(graph_body(of(TABLE | {"unlimited": [False, False]}), {}))
+    whole = as_npz(graph_body(of(TABLE | {"unlimited": [False, False]}), {"decimals": 0}))
     assert whole["capacity"] == [3, 0]
-    named = as_npz(graph_body(of(TABLE | {"km": [1, 2], "unlimited": [True, False]}), {"capacity": "km"}))
+    named = as_npz(
+        graph_body(of(TABLE | {"km": [1, 2], "unlimited": [True, False]}), {"capacity": "km", "decimals": 0})
+    )
     assert named["capacity"] == [math.inf, 2]
     beside = as_npz(graph_body(of(TABLE | {"unlimited": [True, False]}), {"capacity": [7, 8]}))
     assert beside["capacity"] == [7, 8]
@@ -55,7 +57,9 @@ def test_arrow_arrays_of_texts_are_columns() -> None:
 
 
 def test_a_large_amount_beside_an_unlimited_one_stays_exact() -> None:
-    sent = as_json(graph_body(pa.table(TABLE | {"capacity": [2**60 + 1, 0], "unlimited": [False, True]}), {}))
+    sent = as_json(
+        graph_body(pa.table(TABLE | {"capacity": [2**60 + 1, 0], "unlimited": [False, True]}), {"decimals": 0})
+    )
     assert sent["capacity"] == [2**60 + 1, "inf"]
 
 
@@ -63,7 +67,7 @@ def test_a_large_amount_beside_an_unlimited_one_stays_exact() -> None:
 @pytest.mark.parametrize("wrong", [["yes", "no"], [1, 0], [True, None]])
 def test_a_flag_is_true_or_false(flag: str, wrong: list[Any]) -> None:
     with pytest.raises(InvalidInput, match=f"the column '{flag}' .* other values than true and false"):
-        graph_body(TABLE | {flag: wrong}, {})
+        graph_body(TABLE | {flag: wrong}, {"decimals": 0})
 
 
 def exported() -> EdgeList:
@@ -103,6 +107,35 @@ def test_what_a_file_of_the_service_says_beside_its_columns_counts(table: Any) -
     assert sent["closed"] == [False, True]
     assert (np.all(sent["undirected"]), sent["n_vertices"], sent["source"], sent["sink"]) == (True, 4, 0, 2)
     assert as_json(graph_body(table, {"source": 1}))["source"] == 1
+
+
+@pytest.mark.parametrize(
+    "drop",
+    [
+        lambda table: table.to_pandas(),
+        lambda table: table.replace_schema_metadata(None),
+        lambda table: table.to_pydict(),
+        lambda table: table.to_pandas().astype(object),
+    ],
+    ids=["pandas", "arrow", "lists", "objects"],
+)
+def test_units_of_which_nothing_says_the_size_are_no_amounts(drop: Any) -> None:
+    """Of 2.5 to one decimal they would make 25."""
+    table = drop(read_tables(write_arrow(exported()), DEFAULT_LIMITS, (100, 100))[0])
+    said: list[GraphColumns] = [{}, {"decimals": 1}]
+    for each in said:
+        with pytest.raises(
+            InvalidInput, match=r"beside whole capacities.*with decimals=0 they are taken as they stand"
+        ):
+            graph_body(table, each)
+    assert as_npz(graph_body(table, {"decimals": 0}))["capacity"] == [25, math.inf]
+    assert as_npz(graph_body(table, {"capacity": [2.5, 3]}))["capacity"] == [2.5, 3]
+
+
+def test_units_that_were_divided_are_amounts() -> None:
+    table = read_tables(write_arrow(exported()), DEFAULT_LIMITS, (100, 100))[0].to_pandas()
+    table["capacity"] /= 10
+    assert as_npz(graph_body(table, {}))["capacity"] == [2.5, math.inf]
 
 
 def test_a_page_says_how_many_decimals_its_amounts_have() -> None:

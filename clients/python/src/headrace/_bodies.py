@@ -87,7 +87,8 @@ def graph_body(graph: object, columns: GraphColumns) -> Body:
         told = "amounts by vertex, as in {'v': 3}, or an attribute of a NetworkX or igraph graph; a file has its own"
         raise InvalidInput(f"vertex_capacities are {told}")
     if not isinstance(graph, str | Path):
-        return _columns_body(columns_of(graph, described))  # type: ignore[arg-type]  # a dict of its keys
+        are_amounts = columns.get("decimals") == 0
+        return _columns_body(columns_of(graph, described, are_amounts=are_amounts))  # type: ignore[arg-type]  # a dict of its keys
     if described:
         raise InvalidInput(f"a file describes the whole graph; remove {', '.join(described)}")
     return file_body(Path(graph))

@@ -29,7 +29,8 @@ class GraphColumns(TypedDict, total=False):
     `lower` may name its columns; by default they have these names, the last five only if they are there. Where its
     column `unlimited` is true an edge never limits, whatever its capacity is; `decimals` of an Arrow schema, or of an
     archive that NumPy has read, say what whole amounts count, as in the file; where such an archive has
-    `vertex_labels`, what names vertices are indices of these.
+    `vertex_labels`, what names vertices are indices of these. Whole capacities beside `unlimited` in a table that says
+    no decimals (any more, as pandas drops them) are refused unless you say `decimals=0`.
     """
 
     tail: Sequence[Vertex] | NDArray[Any] | Series | str
@@ -103,8 +104,12 @@ def _is_igraph(graph: object) -> bool:
     return hasattr(graph, "get_edgelist") and hasattr(graph, "es")
 
 
-def columns_of(graph: object, columns: GraphColumns) -> GraphColumns:
-    """The columns of whatever describes a graph. Raises `InvalidInput` for what is none."""
+def columns_of(graph: object, columns: GraphColumns, *, are_amounts: bool = False) -> GraphColumns:
+    """The columns of whatever describes a graph. Raises `InvalidInput` for what is none.
+
+    Args:
+        are_amounts: whether the caller says that whole numbers are no units, of which a table may not say the size.
+    """
     if graph is None:
         return columns
     if _is_networkx(graph):
@@ -120,7 +125,8 @@ def columns_of(graph: object, columns: GraphColumns) -> GraphColumns:
         _refuse_own("a Grid", columns, described, ("tail", "head", "capacity", "n_vertices", "undirected"))
         return {**described, **columns}
     if isinstance(graph, Mapping) or (hasattr(graph, "columns") and hasattr(graph, "__getitem__")):
-        return of_table(graph, columns, as_column)  # type: ignore[return-value]  # with columns in place of their names
+        of_names = of_table(graph, columns, as_column, are_amounts=are_amounts)
+        return of_names  # type: ignore[return-value]  # with columns in place of their names
     if isinstance(graph, np.ndarray):
         return _of_dense(graph, columns)
     what = "columns, a NetworkX or igraph graph, a SciPy matrix, a square array, a DataFrame, a Grid, or a file's path"

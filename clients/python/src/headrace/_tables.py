@@ -15,6 +15,7 @@ from headrace._errors import InvalidInput
 from headrace._files_of_columns import OFFSETS, UTF8
 from headrace._mistakes import counted
 from headrace._sequences import Texts
+from headrace._table_mistakes import refuse_units
 
 REQUIRED: Final = ("tail", "head", "capacity")
 OPTIONAL: Final = ("edge_ids", "undirected", "closed", "cost", "lower")
@@ -28,9 +29,9 @@ NAMES_SHOWN: Final = 8
 AsColumn = Callable[[Any], Any]
 
 
-def of_table(table: Any, given: Mapping[str, Any], as_column: AsColumn) -> dict[str, Any]:
+def of_table(table: Any, given: Mapping[str, Any], as_column: AsColumn, *, are_amounts: bool = False) -> dict[str, Any]:
     """What is ``given``, with the columns that it names, and those that have the names of ours; others of the table are
-    left alone. Raises `InvalidInput`."""
+    left alone. Raises `InvalidInput`, also where whole capacities may count units, unless they ``are_amounts``."""
     if isinstance(table, Mapping) and "answer" in table:  # a page
         table = _with_texts(table)
     names = list(table) if isinstance(table, Mapping) else list(getattr(table, "column_names", table.columns))
@@ -50,6 +51,8 @@ def of_table(table: Any, given: Mapping[str, Any], as_column: AsColumn) -> dict[
             raise InvalidInput(f"the table has no column {name!r} for {field}=; its columns are {shown}")
     if "unlimited" in names and (given.get("capacity") is None or isinstance(given["capacity"], str)):
         found["capacity"] = as_column(found["capacity"])
+        if "decimals" not in said and not are_amounts:
+            refuse_units(found["capacity"])
         found["capacity"] = _without_limits(found["capacity"], _flags(as_column(table["unlimited"]), "unlimited"))
     return found
 
