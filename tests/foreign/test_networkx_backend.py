@@ -79,6 +79,9 @@ NOTHING_TO_ANSWER: Mapping[str, str] = {
     "test_cuts.test_node_cutset_exception": REFUSED_BEFORE,
     "test_cuts.tests_min_cut_complete": NOT_ASKED,
     "test_cuts.tests_minimum_st_node_cut": NOT_ASKED,
+    "test_cuts.test_minimum_node_cut_self_loops": NOT_ASKED,
+    "test_connectivity.test_node_connectivity_self_loops": NOT_ASKED,
+    "test_connectivity.test_node_connectivity_multigraphs": NOT_ASKED,
     "test_connectivity.test_edge_missing_source": REFUSED_BEFORE,
     "test_connectivity.test_edge_missing_target": REFUSED_BEFORE,
 }
