@@ -168,6 +168,41 @@ def test_what_a_mapping_says_of_the_graph_counts() -> None:
         graph_body(TABLE | {"decimals": 2}, {})
 
 
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {},
+        {"n_vertices": 3},
+        {"vertex_labels": ["s", "a", "t"], "tail": ["s", "s", "a"], "head": ["a", "t", "t"]},
+        {"tail": ["s", "s", "a"], "head": ["a", "t", "t"]},
+        {"tail": [0, 1], "head": [1, 2], "capacity": [1, 1]},
+    ],
+    ids=["indices", "counted", "labels", "texts", "fewer edges"],
+)
+def test_a_mapping_says_where_its_vertices_lie(beside: dict[str, Any]) -> None:
+    """As the same columns do as keywords, with no `crs` among them, and as JSON does."""
+    columns = {
+        "tail": [0, 0, 1],
+        "head": [1, 2, 2],
+        "capacity": [2, 1, 3],
+        "x": [8.5, 8.7, 9.5],
+        "y": [49.5, 49.7, 50.5],
+    }
+    columns |= beside
+    keywords: Any = columns
+    of_dict, of_keywords = graph_body(columns, {}), graph_body(None, keywords)
+    read = as_json if of_dict.media_type == "application/json" else as_npz
+    assert read(of_dict) == read(of_keywords)
+    assert (read(of_dict)["x"], read(of_dict)["y"]) == (columns["x"], columns["y"])
+    assert b"x" in bytes(graph_body(columns, {"crs": "EPSG:3857"}).data)  # type: ignore[arg-type]  # no file
+
+
+@pytest.mark.parametrize("said", [{}, {"n_vertices": 4}, {"vertex_labels": [0, 1, 2, 3]}])
+def test_places_of_edges_are_no_places_of_vertices(said: GraphColumns) -> None:
+    table = {"tail": [0, 2], "head": [1, 3], "capacity": [2, 1], "x": [8.5, 8.7], "y": [49.5, 49.7]}
+    assert graph_body(table, said) == graph_body({name: table[name] for name in ("tail", "head", "capacity")}, said)
+
+
 @pytest.mark.parametrize("labels", [["s", "a", "t"], [2, 0, 1]])
 @pytest.mark.parametrize("read", [lambda archive: archive, dict], ids=["archive", "dict"])
 def test_an_archive_has_indices_of_its_names(labels: list[Any], read: Any) -> None:

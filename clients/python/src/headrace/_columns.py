@@ -29,8 +29,9 @@ class GraphColumns(TypedDict, total=False):
     `lower` may name its columns; by default they have these names, the last five only if they are there. Where its
     column `unlimited` is true an edge never limits, whatever its capacity is; `decimals` of an Arrow schema, or of an
     archive that NumPy has read, say what whole amounts count, as in the file; where such an archive has
-    `vertex_labels`, what names vertices are indices of these. Whole capacities beside `unlimited` in a table that says
-    no decimals (any more, as pandas drops them) are refused unless you say `decimals=0`.
+    `vertex_labels`, what names vertices are indices of these. `x` and `y` of a dict are those of vertices, unless they
+    have a row for each edge and there are more or fewer vertices. Whole capacities beside `unlimited` in a table that
+    says no decimals (any more, as pandas drops them) are refused unless you say `decimals=0`.
     """
 
     tail: Sequence[Vertex] | NDArray[Any] | Series | str

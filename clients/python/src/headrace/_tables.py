@@ -49,6 +49,10 @@ def of_table(table: Any, given: Mapping[str, Any], as_column: AsColumn, *, are_a
         elif named is not None or field in REQUIRED:
             shown = ", ".join(map(str, names[:NAMES_SHOWN]))
             raise InvalidInput(f"the table has no column {name!r} for {field}=; its columns are {shown}")
+    if isinstance(table, Mapping) and {"x", "y"} <= set(names):
+        found = {
+            name: table[name] for name in ("x", "y") if "crs" in found or _is_of_vertices(table[name], found)
+        } | found
     if "unlimited" in names and (given.get("capacity") is None or isinstance(given["capacity"], str)):
         found["capacity"] = as_column(found["capacity"])
         if "decimals" not in said and not are_amounts:
@@ -119,13 +123,27 @@ def _beside(table: Any, names: list[Any], said: Mapping[str, Any], labels: NDArr
     if "vertex_labels" in names:
         found["vertex_labels"] = table["vertex_labels"]
     if "crs" in names and np.ndim(table["crs"]) == 0:
-        found |= {name: table[name] for name in ("x", "y") if name in names} | {"crs": _scalar(table["crs"])}
+        found["crs"] = _scalar(table["crs"])
     if "vertex_capacity" in names and "vertices" in names:
         capacity = _amounts(np.asarray(table["vertex_capacity"]), said.get("decimals", 0))
         if "vertex_unlimited" in names:
             capacity = _without_limits(capacity, _flags(np.asarray(table["vertex_unlimited"]), "vertex_unlimited"))
         found |= {"vertices": _named(table["vertices"], "vertices", labels), "vertex_capacity": capacity}
     return found
+
+
+def _is_of_vertices(column: Any, found: Mapping[str, Any]) -> bool:
+    """Whether x or y says where vertices lie. One with a row for each edge, where there are more or fewer vertices, is
+    left alone as others of the table are."""
+    if not hasattr(column, "__len__") or not hasattr(found["tail"], "__len__") or len(column) != len(found["tail"]):
+        return True
+    if found.get("vertex_labels") is not None:
+        return len(column) == len(found["vertex_labels"])
+    if found.get("n_vertices") is not None:
+        return bool(len(column) == found["n_vertices"])
+    ends = np.concatenate([np.asarray(found[end]).ravel() for end in ("tail", "head")])
+    n_vertices = ends.max(initial=-1) + 1 if ends.dtype.kind in "iu" else len(set(ends.tolist()))
+    return bool(len(column) == n_vertices)
 
 
 def _column(column: Any, field: str, name: str, said: Mapping[str, Any], as_column: AsColumn) -> Any:
