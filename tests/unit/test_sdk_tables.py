@@ -220,6 +220,51 @@ def test_an_archive_has_indices_of_its_names(labels: list[Any], read: Any) -> No
         graph_body(read(wrong), {})
 
 
+@pytest.mark.parametrize(
+    ("name", "meant", "way"),
+    [
+        ("undirceted", "undirected", "say undirected='undirceted'"),
+        ("undirectd", "undirected", "say undirected='undirectd'"),
+        ("clsoed", "closed", "say closed='clsoed'"),
+        ("edge_idss", "edge_ids", "say edge_ids='edge_idss'"),
+        ("unlimitd", "unlimited", "call it so"),
+        ("csot", "cost", "say cost='csot'"),
+        ("lowre", "lower", "say lower='lowre'"),
+        ("vertex_lables", "vertex_labels", "call it so"),
+        ("n_vertcies", "n_vertices", "call it so"),
+        ("soruce", "source", "call it so"),
+    ],
+)
+def test_a_misspelt_column_is_not_passed_over(name: str, meant: str, way: str) -> None:
+    with pytest.raises(
+        InvalidInput, match=rf"a column '{name}': did you mean '{meant}'\? Then {way}; if it is something"
+    ):
+        graph_body(TABLE | {name: [True, False]}, {})
+    if "say" in way:
+        said: Any = {meant: [0, 0] if meant in ("cost", "lower") else [True, False]}
+        graph_body(TABLE | {name: [True, False]}, said)
+
+
+def test_a_column_may_be_called_as_the_caller_says() -> None:
+    assert as_npz(graph_body(TABLE | {"clsoed": [True, False]}, {"closed": "clsoed"}))["closed"] == [True, False]
+
+
+ORDINARY = """
+id ids name names edge edges edge_id edge_idx edge_no length lanes label labels type kind weight weights distance dist
+capacity_max max_capacity cap capacities lower_bound lowest slower flower power costs cast post coast lost fixed_cost
+upper direct directed oneway one_way undirect limited limit unlimited_speed close closes closer closing enclosed open
+opened disclosed sources target sinks link links node nodes vertex n n_nodes from to u v key osmid ref maxspeed highway
+geometry time travel_time speed flow value color colour group layer level year date start end head_id tail_id heads
+tails header detail lon lat lng z decimal precision comment note tag tags Undirected Closed Cost Lower Id Edge_IDs
+"""
+
+
+@pytest.mark.parametrize("of", [dict, pa.table])
+def test_ordinary_columns_of_a_table_are_left_alone(of: Any) -> None:
+    others = {name: [1, 2] for name in ORDINARY.split()}
+    assert graph_body(of(TABLE | others), {}) == graph_body(of(TABLE), {})
+
+
 def test_names_in_a_second_table_are_not_lost() -> None:
     table = pa.table(TABLE).replace_schema_metadata({"labelled": "true"})
     with pytest.raises(InvalidInput, match="send the file, by its path"):

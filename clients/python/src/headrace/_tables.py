@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from headrace._amounts import loads
 from headrace._errors import InvalidInput
 from headrace._files_of_columns import OFFSETS, UTF8
+from headrace._misspelt import refuse_misspelt
 from headrace._mistakes import counted
 from headrace._sequences import Texts
 from headrace._table_mistakes import refuse_units
@@ -35,6 +36,7 @@ def of_table(table: Any, given: Mapping[str, Any], as_column: AsColumn, *, are_a
     if isinstance(table, Mapping) and "answer" in table:  # a page
         table = _with_texts(table)
     names = list(table) if isinstance(table, Mapping) else list(getattr(table, "column_names", table.columns))
+    refuse_misspelt(table, names, given)
     said = _said(table, names)
     labels = None if given.get("vertex_labels") is not None else _labels(table, names)
     beside = _beside(table, names, said, labels)
