@@ -158,12 +158,34 @@ def test_they_go_to_other_libraries_and_back(service: Service, library: str, pla
             client.put_graph("back", **CITY, vertex_capacities="capacity")
 
 
-def test_a_vertex_without_edges_and_with_a_capacity_is_drawn(service: Service) -> None:
+def test_vertices_without_edges_are_drawn(service: Service) -> None:
     lone = {"tail": ["s"], "head": ["t"], "capacity": [1], "vertex_labels": ["s", "t", "alone", "other"]}
     with Client(service.url) as client:
         city = client.put_graph("lone", **lone, vertex_capacities={"alone": 2})
-        assert dict(city.to_networkx().nodes(data="capacity")) == {"s": None, "t": None, "alone": 2}
-        assert city.to_igraph().vs["name"] == ["s", "t", "alone"]
+        drawn, plotted = city.to_networkx(page=1), city.to_igraph(page=3)
+        assert dict(drawn.nodes(data="capacity")) == {"s": None, "t": None, "alone": 2, "other": None}
+        assert plotted.vs["name"] == ["s", "t", "alone", "other"]
+        assert plotted.vs["capacity"] == [None, None, 2, None]
+        for back in (drawn, plotted):
+            again = client.put_graph("back", back, vertex_capacities="capacity")
+            assert again.vertices().vertices == ["s", "t", "alone", "other"]
+            again.delete()
+        city.delete_vertices(["other"])
+        assert [*city.to_networkx().nodes] == city.to_igraph().vs["name"] == ["s", "t", "alone"]
+
+
+@pytest.mark.parametrize("library", ["networkx", "igraph"])
+def test_ids_and_closed_edges_go_along_and_come_back(service: Service, library: str) -> None:
+    with Client(service.url) as client:
+        columns = {"tail": ["s", "s", "a"], "head": ["a", "t", "t"], "capacity": [1, 2, 3], "edge_ids": ["x", "y", "z"]}
+        town = client.put_graph("shut", **columns, closed=[False, True, False])
+        drawn = town.to_networkx() if library == "networkx" else town.to_igraph()
+        back = client.put_graph("back", drawn, edge_ids="id", closed="closed")
+        page = back.capacities()
+        assert dict(zip(page.edge_ids, page.closed, strict=True)) == {"x": False, "y": True, "z": False}
+        assert back.max_flow("s", "t").value == 1
+        back.delete()
+        town.delete()
 
 
 def test_the_clients(service: Service) -> None:

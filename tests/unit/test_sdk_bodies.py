@@ -120,6 +120,23 @@ def test_networkx_by_index() -> None:
     }
 
 
+def test_attributes_of_edges_may_be_their_ids_and_say_which_are_closed() -> None:
+    graph = nx.DiGraph()
+    graph.add_edge(0, 1, capacity=3, id="a", shut=True)
+    graph.add_edge(1, 2, capacity=2, id="b")
+    sent = as_json(graph_body(graph, {"edge_ids": "id", "closed": "shut"}))
+    assert (sent["edge_ids"], sent["closed"]) == (["a", "b"], [True, False])
+    assert not any(as_npz(graph_body(graph, {"closed": "closed"}))["closed"])  # as `to_networkx` with no closed edge
+    assert as_npz(graph_body(graph, {"edge_ids": [7, 8], "closed": [False, True]}))["edge_ids"] == [7, 8]
+    with pytest.raises(InvalidInput, match="no edge has the attribute 'shutt', which closed= names"):
+        graph_body(graph, {"closed": "shutt"})
+    with pytest.raises(InvalidInput, match="edge 1 has no attribute 'shut', which edge_ids= names"):
+        graph_body(graph, {"edge_ids": "shut"})
+    graph.edges[1, 2]["shut"] = "yes"
+    with pytest.raises(InvalidInput, match="the attribute 'shut' of edges is True or False, not 'yes'"):
+        graph_body(graph, {"closed": "shut"})
+
+
 def test_networkx_by_label_and_unlimited_edges() -> None:
     graph = nx.MultiGraph()
     graph.add_edge("s", "t", width=Decimal("1.5"))

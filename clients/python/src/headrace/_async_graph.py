@@ -197,7 +197,8 @@ class AsyncGraph(
         one is two with ``undirected=True``. Nodes whose vertex has a capacity have `capacity`, `math.inf` where it does
         not limit now; ``put_graph(..., vertex_capacities="capacity")`` reads it back. Where the graph has coordinates,
         nodes have `x` and `y`, and the graph its `crs`; with ``multigraph=True``, which makes a multigraph of any, it
-        is what OSMnx takes. Else vertices with a label of text, without edges and capacity, are left out.
+        is what OSMnx takes. ``put_graph(..., edge_ids="id", closed="closed")`` reads the ids back, and which edges are
+        closed; what a closed edge lets through once it is reopened is not told.
 
         Raises `VersionConflict` if the graph changes meanwhile.
         """

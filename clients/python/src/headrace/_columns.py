@@ -44,9 +44,11 @@ class GraphColumns(TypedDict, total=False):
     undirected: bool | Sequence[bool] | NDArray[np.bool_] | Series | str | None
     """Whether all edges, or which, carry flow either way."""
     closed: Sequence[bool] | NDArray[np.bool_] | Series | str | None
-    """Which edges let nothing through until they are reopened."""
+    """Which edges let nothing through until they are reopened. With a NetworkX or igraph graph it may be the name of
+    the edge attribute; an edge without it is open."""
     edge_ids: Sequence[EdgeId] | NDArray[Any] | Series | str | None
-    """Your ids, unique; the row numbers by default."""
+    """Your ids, unique; the row numbers by default. With a NetworkX or igraph graph it may be the name of the attribute
+    that all edges have."""
     vertex_labels: Sequence[Vertex] | NDArray[Any] | Series | None
     """Your names of all vertices, integers or strings; tail and head then hold names."""
     decimals: int | None
@@ -171,6 +173,7 @@ def _of_networkx(graph: Any, columns: GraphColumns) -> GraphColumns:
                 told = f"no edge has the attribute {named!r}: {_others(edges)}"
                 raise InvalidInput(told.replace("capacity=", f"{of}="))
             described[of] = [data.get(named, 0) for _, _, data in edges]
+    described |= _ids_and_closed(columns, lambda named: [data.get(named) for _, _, data in edges])
     _refuse_own("a NetworkX graph", columns, described)
     limits = _limits(columns, [(name[node], data) for node, data in graph.nodes(data=True)])
     # mypy cannot merge dicts whose members may be absent; all names here are those of GraphColumns
@@ -215,11 +218,36 @@ def _of_igraph(graph: Any, columns: GraphColumns) -> GraphColumns:
     def column_of(name: str) -> list[Any]:
         return list(graph.vs[name]) if name in graph.vs.attributes() else [None] * graph.vcount()
 
+    def of_edges(name: str) -> list[Any]:
+        return list(graph.es[name]) if name in graph.es.attributes() else [None] * len(ends)
+
+    described |= _ids_and_closed(columns, of_edges)
     crs = graph["crs"] if "crs" in graph.attributes() else None
     _refuse_own("an igraph graph", columns, described)
     limits = _limits(columns, [(label(vertex.index), vertex.attributes()) for vertex in graph.vs])
     # mypy cannot merge dicts whose members may be absent; all names here are those of GraphColumns
     return {**columns, **described, **limits, **places(range(graph.vcount()), column_of, crs, columns)}  # type: ignore[typeddict-item]
+
+
+def _ids_and_closed(columns: GraphColumns, column_of: Callable[[str], list[Any]]) -> GraphColumns:
+    """The ids of the edges, and which are closed, by the attributes that the caller names; ``column_of`` one has a
+    value for each edge, None where it has none. No edge needs `closed`, which `to_networkx` gives to closed ones."""
+    found: GraphColumns = {}
+    ids, closed = columns.get("edge_ids"), columns.get("closed")
+    if isinstance(ids, str):
+        named = column_of(ids)
+        if None in named:
+            raise InvalidInput(f"edge {named.index(None)} has no attribute {ids!r}, which edge_ids= names")
+        found["edge_ids"] = named
+    if isinstance(closed, str):
+        flags = column_of(closed)
+        if closed != "closed" and flags and all(flag is None for flag in flags):
+            raise InvalidInput(f"no edge has the attribute {closed!r}, which closed= names")
+        odd = [flag for flag in flags if flag is not None and not isinstance(flag, bool | np.bool_)]
+        if odd:
+            raise InvalidInput(f"the attribute {closed!r} of edges is True or False, not {odd[0]!r:.80}")
+        found["closed"] = np.array([bool(flag) for flag in flags], np.bool_)
+    return found
 
 
 def _limits(columns: GraphColumns, vertices: Sequence[tuple[Vertex, Mapping[str, Any]]]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from headrace._vertices import VertexCapacities
 
 class Pages:
     """The edges of one version of a graph, page by page, the capacities of its vertices, and, if it has coordinates or
-    the edges do not say which of its numbers are there, all of its vertices."""
+    the edges do not say which of its vertices are there, all of these."""
 
     def __init__(self, info: GraphInfo) -> None:
         self._info = info
@@ -87,8 +87,10 @@ class Pages:
         if self._info.coordinates is not None:
             graph.graph["crs"] = self._info.coordinates
             graph.add_nodes_from((vertex, {"x": x, "y": y}) for vertex, x, y in self._placed())
+        elif self._places:
+            graph.add_nodes_from(self._listed())
         elif self._are_integers:
-            graph.add_nodes_from(self._listed() if self._places else sorted(self._ends))
+            graph.add_nodes_from(sorted(self._ends))
         graph.add_edges_from(edges)
         graph.add_nodes_from((vertex, {"capacity": amount}) for vertex, amount in self._limited())
         return graph
@@ -103,11 +105,12 @@ class Pages:
         placed = [*self._placed()]
         if placed:
             names: list[Any] = [vertex for vertex, _, _ in placed]
+        elif self._places:
+            names = [*self._listed()]
         elif self._are_integers:
-            names = [*self._listed()] if self._places else sorted(self._ends)
+            names = sorted(self._ends)
         else:
-            ends = (vertex for tail, head, _ in edges for vertex in (tail, head))
-            names = [*dict.fromkeys([*ends, *(vertex for vertex, _ in self._limited())])]
+            names = [*dict.fromkeys(vertex for tail, head, _ in edges for vertex in (tail, head))]
         index = {name: at for at, name in enumerate(names)}
         graph = igraph.Graph(len(names), [(index[a], index[b]) for a, b, _ in edges], directed=directed)
         graph["name"] = self._info.name
@@ -155,9 +158,8 @@ class Pages:
 
     @property
     def _has_others(self) -> bool:
-        """Whether there are vertices beside these that belong to what is drawn: numbers, of which some may have been
-        deleted, or integer labels."""
-        return self._are_integers and len(self._ends) < self._info.n_vertices
+        """Whether there are vertices beside these, or numbers of some that have been deleted."""
+        return len(self._ends) < self._info.n_vertices
 
 
 def _rows(
