@@ -11,6 +11,7 @@ import pytest
 from headrace import AmountColumn, Column, Names, Side, UnexpectedAnswer, Update
 from headrace._amounts import INFINITY
 from headrace._bodies import json_body
+from headrace._calls import named
 from headrace._files_of_columns import read_npz
 from headrace._flows import Cut
 from headrace._sequences import SHOWN, Texts
@@ -168,3 +169,21 @@ def test_columns_of_an_answer_may_be_sent_back() -> None:
     assert isinstance(sent, bytes)
     assert json.loads(sent) == {"edges": ["a", "b"], "set": [1.5, 2]}
     assert Update(edges=range(3), op="reopen").as_json()["edges"] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("column", [Names.of(["a", "b"]), AmountColumn.of([1, 2], 0)])
+@pytest.mark.parametrize("rows", [[0, 1], np.array([True, False]), (0, 1), 1.5, "a", None])
+def test_what_picks_rows_of_a_column(column: Any, rows: Any) -> None:
+    with pytest.raises(TypeError, match=r"for a list or a mask of rows use numpy\.asarray\(column\)\[rows\]"):
+        column[rows]
+    for row in (2, -3, np.int64(7)):
+        with pytest.raises(IndexError, match=f"there is no row {row} in a column of 2 rows"):
+            column[row]
+    assert column[np.int64(1)] == column[np.array(1)] == column[-1]
+    assert json.dumps(list(column)) in ('["a", "b"]', "[1, 2]")
+
+
+def test_a_vertex_as_numpy_computes_it_is_one() -> None:
+    """An array without an axis."""
+    for given, sent in ((np.array(3), [3]), (np.array("a"), ["a"]), (np.int64(3), [3])):
+        assert named(given, "supply") == sent  # type: ignore[arg-type]  # no axis, which the types cannot say

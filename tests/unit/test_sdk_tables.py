@@ -7,6 +7,7 @@ from typing import Any, get_args, get_type_hints
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
@@ -243,6 +244,24 @@ def test_a_misspelt_column_is_not_passed_over(name: str, meant: str, way: str) -
     if "say" in way:
         said: Any = {meant: [0, 0] if meant in ("cost", "lower") else [True, False]}
         graph_body(TABLE | {name: [True, False]}, said)
+
+
+def test_a_column_may_have_levels_of_names() -> None:
+    table = pd.DataFrame({("a", "u"): [0], ("a", "v"): [1], ("b", "km"): [2.5], ("b", "shut"): [True]})
+    names: Any = {"tail": ("a", "u"), "head": ("a", "v"), "capacity": ("b", "km"), "closed": ("b", "shut")}
+    sent = as_npz(graph_body(table, names))
+    assert (sent["tail"], sent["head"], sent["capacity"], sent["closed"]) == ([0], [1], [2.5], [True])
+    assert as_npz(graph_body(TABLE, {"tail": (1, 1)}))["tail"] == [1, 1]  # type: ignore[arg-type]  # a tuple of values
+
+
+def test_an_array_of_fields_is_told_how_to_become_columns() -> None:
+    array = np.array([(0, 1, 2.5)], [("tail", int), ("head", int), ("capacity", float)])
+    with pytest.raises(
+        InvalidInput, match=r"of the fields tail, head, capacity; send \{name: array\[name\] for name in"
+    ):
+        graph_body(array, {})
+    assert array.dtype.names
+    assert as_npz(graph_body({name: array[name] for name in array.dtype.names}, {}))["capacity"] == [2.5]
 
 
 def test_a_column_may_be_called_as_the_caller_says() -> None:

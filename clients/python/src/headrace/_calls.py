@@ -396,6 +396,8 @@ def named(given: Terminals | None, cap: str) -> Sequence[Vertex] | NDArray[Any] 
     if isinstance(given, Mapping):
         raise InvalidInput(f"amounts by vertex are what {cap}= takes; its keys need not be named again")
     column: Sequence[Vertex] | NDArray[Any] | Vertex | None = as_column(given)
+    if isinstance(column, np.ndarray) and not column.ndim:  # one vertex, as NumPy computes it
+        return [column.item()]
     if column is None or (isinstance(column, Sequence | np.ndarray) and not isinstance(column, str)):
         return column
     return [column]

@@ -130,6 +130,9 @@ def columns_of(graph: object, columns: GraphColumns, *, are_amounts: bool = Fals
     if isinstance(graph, Mapping) or (hasattr(graph, "columns") and hasattr(graph, "__getitem__")):
         of_names = of_table(graph, columns, as_column, are_amounts=are_amounts)
         return of_names  # type: ignore[return-value]  # with columns in place of their names
+    if isinstance(graph, np.ndarray) and graph.dtype.names:
+        columns_of_it = "{name: array[name] for name in array.dtype.names}"
+        raise InvalidInput(f"no graph: an array of the fields {', '.join(graph.dtype.names)}; send {columns_of_it}")
     if isinstance(graph, np.ndarray):
         return _of_dense(graph, columns)
     what = "columns, a NetworkX or igraph graph, a SciPy matrix, a square array, a DataFrame, a Grid, or a file's path"

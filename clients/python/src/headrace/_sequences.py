@@ -1,7 +1,7 @@
 """Columns of answers: sequences of exact values, kept as NumPy arrays.
 
 A Python object is made of a row when it is looked at, and not before. `numpy.asarray(column)` is the whole column as an
-array, and a column equals any sequence of the same values.
+array, `list(column)` a list, as `json.dumps` wants it; and a column equals any sequence of the same values.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headrace._amounts import INFINITY, Exact, exact
+from headrace._mistakes import counted
 
 T = TypeVar("T")
 
@@ -71,7 +72,15 @@ class Column(Sequence[T], Generic[T]):
     def __getitem__(self, i: int | slice) -> "T | Column[T]":
         if isinstance(i, slice):
             return self._cut(i)
-        at = range(len(self))[i]
+        try:
+            at = range(len(self))[i]
+        except IndexError:
+            raise IndexError(f"there is no row {i} in a column of {counted(len(self), 'row')}") from None
+        except TypeError:
+            rows = "for a list or a mask of rows use numpy.asarray(column)[rows]"
+            raise TypeError(
+                f"a row of a column is a whole number, or rows are a slice, not {i!r:.80}; {rows}"
+            ) from None
         return self._values(slice(at, at + 1))[0]
 
     def __iter__(self) -> Iterator[T]:

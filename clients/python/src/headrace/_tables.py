@@ -43,7 +43,7 @@ def of_table(table: Any, given: Mapping[str, Any], as_column: AsColumn, *, are_a
     found = {**beside, **{name: value for name, value in given.items() if value is not None}}
     for field in (*REQUIRED, *OPTIONAL):
         named = given.get(field)
-        if named is not None and not isinstance(named, str):
+        if not (named is None or _is_name(named, names)):
             continue  # beside the table
         name = field if named is None else named
         if name in names:
@@ -55,12 +55,19 @@ def of_table(table: Any, given: Mapping[str, Any], as_column: AsColumn, *, are_a
         found = {
             name: table[name] for name in ("x", "y") if "crs" in found or _is_of_vertices(table[name], found)
         } | found
-    if "unlimited" in names and (given.get("capacity") is None or isinstance(given["capacity"], str)):
+    if "unlimited" in names and (given.get("capacity") is None or _is_name(given["capacity"], names)):
         found["capacity"] = as_column(found["capacity"])
         if "decimals" not in said and not are_amounts:
             refuse_units(found["capacity"])
         found["capacity"] = _without_limits(found["capacity"], _flags(as_column(table["unlimited"]), "unlimited"))
     return found
+
+
+def _is_name(given: object, names: list[Any]) -> bool:
+    """Whether what is given for a column names one; in a table of pandas with levels of names, that is a tuple."""
+    if isinstance(given, tuple):
+        return all(isinstance(part, str | int) for part in given) and given in names
+    return isinstance(given, str)
 
 
 def _with_texts(page: Mapping[Any, Any]) -> dict[Any, Any]:
