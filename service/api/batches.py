@@ -25,7 +25,7 @@ BEGINNING_BYTES: Final = 4096
 """How much of a body is looked at for its `batch`: nothing but its two other members stands before that."""
 
 OF_BATCH: Final = re.compile(
-    rb'(?:\xef\xbb\xbf)?\s*+\{\s*+(?:"(?:on_missing|rounding)"\s*+:\s*+"\w*+"\s*+,\s*+){0,2}+"batch"\s*+:\s*+\['
+    rb'\A(?:\xef\xbb\xbf)?\s*+\{\s*+(?:"(?:on_missing|rounding)"\s*+:\s*+"\w*+"\s*+,\s*+){0,2}+"batch"\s*+:\s*+\['
 )
 
 
