@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from fnmatch import fnmatch
@@ -107,6 +108,7 @@ def test_the_packages_of_the_readme_bring_what_its_commands_begin_with() -> None
     assert programs | {"git", "python3-venv"} == {*packages.split()}
 
 
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl to run them with")
 def test_the_commands_of_the_readme(service_url: str) -> None:
     """Each command of its shell section, as it stands there, but at the address of the tests' service."""
     section = (ROOT / "README.md").read_text().partition("\n## From the shell\n")[2]
