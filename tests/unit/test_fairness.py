@@ -299,7 +299,7 @@ def test_a_small_graph_is_answered_beside_large_ones(caller: Caller, start_worke
         caller.load(f"large {i}", edges)
     solves = [
         caller.submit(Kind.MAX_FLOW, f"large {i}", MaxFlowArgs(sources=[v], sinks=[edges.n_vertices - 1 - v]))
-        for v in range(240 // n_long)  # what is not done in time is cancelled
+        for v in range(720 // n_long)  # what is not done in time is cancelled
         for i in range(n_long)
     ]
     waits = []
