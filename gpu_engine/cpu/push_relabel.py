@@ -31,7 +31,6 @@ from gpu_engine.cpu.pseudoflow import (
     CURRENT,
     NEXT_ROOT,
     NONE,
-    POLL_MASK,
     PUSHES,
     RELABELS,
     Forest,
@@ -107,24 +106,6 @@ def runs_down(flow: Pseudoflow, label: VertexArray) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def cut_off_above(
-    level: int, deepest: int, label: VertexArray, links: Index, members: Index, slots: NDArray[np.int64]
-) -> int:
-    """Cut off all vertices with a label from ``level`` to ``deepest``; returns how many. A cancel ends it early."""
-    count = 0
-    for k in range(level, deepest + 1):
-        v = members[k]
-        members[k] = NONE
-        while v != NONE:
-            label[v] = len(label) + 1
-            v = links[v, AFTER]
-            count += 1
-            if count & POLL_MASK == 0 and slots[CANCEL] != 0:
-                return count
-    return count
-
-
-@njit(nogil=True, cache=True)
 def push_excess(
     flow: Pseudoflow, forest: Forest, limit: float, trial: float, slots: NDArray[np.int64], mirror: int | None
 ) -> bool:
@@ -133,8 +114,8 @@ def push_excess(
     False if it is cancelled, or costs more than about ``limit`` arcs scanned, or if excess has not come nearer
     (`NEARER`) after ``trial`` sizes of the network in work: the pseudoflow algorithm can go on.
 
-    One loop, which discharges the vertices one after the other: as a call for each it takes three times as long, since
-    arrays taken from a tuple are counted in and out again.
+    One loop, which discharges the vertices one after the other and calls nothing: as a call for each it takes three
+    times as long, since arrays taken from a tuple are counted in and out again.
     """
     links, active, members = forest.links, forest.bucket, forest.population.view(np.uint32)
     row_offsets, head, reverse_arc = flow.row_offsets, flow.head, flow.reverse_arc
@@ -171,8 +152,7 @@ def push_excess(
         active[highest] = links[v, NEXT_ACTIVE]
         row, end = np.int64(row_offsets[v]), np.int64(row_offsets[np.int64(v) + 1])
         last = row + end - 1
-        level, left, i = int(label[v]), excess[v], np.int64(links[v, CURRENT])
-        done = 1
+        level, left, i, done = np.int64(label[v]), excess[v], np.int64(links[v, CURRENT]), 1
         while True:
             first = i
             while i < end:
@@ -195,11 +175,11 @@ def push_excess(
                         if had <= 0 and had + amount > 0:
                             links[w, NEXT_ACTIVE] = active[level - 1]
                             active[level - 1] = w
-                            highest = max(highest, level - 1)
+                            highest = max(highest, level - 1)  # type: ignore[assignment]
                         if left == 0:
                             break
                 i += 1
-            done += i - first  # type: ignore[assignment]
+            done += i - first  # type: ignore[assignment]  # whole numbers of one width
             if left == 0:
                 break
             after, before = links[v, AFTER], links[v, BEFORE]
@@ -210,8 +190,16 @@ def push_excess(
             else:
                 members[level] = after
             if before == NONE and after == NONE:
-                done += cut_off_above(level + 1, deepest, label, links, members, slots)
-                label[v], deepest = n + 1, level
+                for k in range(level + 1, deepest + 1):  # a gap
+                    u = members[k]
+                    members[k] = NONE
+                    while u != NONE:
+                        label[u] = n + 1
+                        u = links[u, AFTER]
+                        done += 1
+                    if slots[CANCEL] != 0:
+                        break
+                label[v], deepest = n + 1, level  # type: ignore[assignment]
                 break
             done += end - row  # type: ignore[assignment]
             since += end - row
@@ -230,14 +218,14 @@ def push_excess(
                 label[v] = n + 1
                 closed = closed and least == n
                 break
-            level = least + 1
+            level = np.int64(least + 1)
             label[v] = level
             after = members[level]
             links[v, AFTER], links[v, BEFORE] = after, NONE
             if after != NONE:
                 links[after, BEFORE] = v
             members[level] = v
-            deepest = max(deepest, level)
+            deepest = max(deepest, level)  # type: ignore[assignment]
             if done > POLL_EACH:
                 break
         excess[v] = left
@@ -245,7 +233,7 @@ def push_excess(
         if left > 0 and label[v] <= n:
             links[v, NEXT_ACTIVE] = active[level]
             active[level] = v
-            highest = max(highest, level)
+            highest = max(highest, level)  # type: ignore[assignment]
         work += done
         unheard += done
         if unheard > POLL_EACH:
