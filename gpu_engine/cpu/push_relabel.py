@@ -12,6 +12,10 @@ higher label: all of these are cut off, with their excess (the gap heuristic). S
 and the end needs no search: what is cut off then is closed. Whether the network is one for this algorithm shows as it
 goes: the excess comes nearer to the deficits, or it does not.
 
+Rows are read from the end whose arcs lead down at first, so that few arcs are looked at in vain, and the order does not
+depend on how the vertices are numbered. From the second exact labels on they are read from the other end: two chains
+side by side can send their excess round in circles under one order and not under the other.
+
 It can be left at any time, as excess and residuals are a pseudoflow between two discharges. O(n^2 sqrt(m)), but it ends
 at its limit of work.
 

@@ -18,13 +18,15 @@ from gpu_engine.types import End, UnitArray
 class HostAnswers(DeviceForks):
     """What `gpu_engine.cuda.engine.CudaEngine` answers from copies on the host. Each copy costs the transfer of one
     residual capacity for each arc, and one number for each vertex. Where few links carry flow, their edges alone are
-    copied for a flow, and a cut is copied with its sides alone where the network is not deep."""
+    copied for a flow. A cut is searched on the device where the network is not deep, and its sides and edges alone are
+    copied; once such a search has begun a cancel does not end it."""
 
     @device_call
     def cut(self, state: FlowState, control: Control | None = None, *, near: End = "sources") -> Cut:
         self._room(self.needs.cut)
         own = self._own(state)
         if own.solved and not own.touched and not is_deep(self.network, own):
+            derive.go_on(control)
             return cut(self.network, self._topology, own, near)
         return derive.cut(self.network, host_copy(self.network, self._topology, own), control, near)
 

@@ -34,13 +34,13 @@ async def answer_change(
 ) -> Response:
     """As `answer_body`, of operations that may stand in a `batch`: a refusal by the worker, who gets the only one of a
     batch as it gets one that is the body itself, says so."""
-    is_batch = OF_BATCH.match(bytes(body.view()[:BEGINNING_BYTES])) is not None
+    beginning = bytes(body.view()[:BEGINNING_BYTES])  # the body is closed before the worker answers
     args = await backend.parsers.args(body, task)
     try:
         return await answer(request, backend, kind, name, args, on_sent=body.close)
     except ServiceError as error:
         field = error.where.field
-        if is_batch and field is not None and not field.startswith("/batch/"):
+        if field is not None and not field.startswith("/batch/") and OF_BATCH.match(beginning):
             error.where = replace(error.where, operation=0, field=f"/batch/0{field}")
         raise
 

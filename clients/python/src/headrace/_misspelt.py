@@ -6,6 +6,7 @@ from typing import Any, Final
 from headrace._errors import InvalidInput
 
 OF_EDGES: Final = ("undirected", "closed", "edge_ids", "unlimited", "cost", "lower")
+"""Columns that a table may have beside tail, head and capacity."""
 OF_THE_GRAPH: Final = (
     "n_vertices",
     "vertex_labels",
