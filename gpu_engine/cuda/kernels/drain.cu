@@ -47,13 +47,16 @@
 // Looking back. While the frontier of a search is a large part of the network, the vertices that have no label look along
 // their own rows for one that has (`look_back`): that takes a few arcs of each, where the frontier has most of all arcs.
 //
+// Waves. In a deep network the rest is left to waves.cu once a search has found how deep it is: `deep`.
+//
 // Tiers. A step whose frontier is small runs on one cluster of blocks (a cheaper barrier); the other blocks wait at the
 // grid barrier until a step outgrows it.
 
 #include "arguments.cuh"
 
-constexpr int STRIDES = 9;        // in a step of a deep search, an odd number
-constexpr int DEEP = 16;          // a search is deep from this level on: shallow networks have wide frontiers
+constexpr int STRIDES = 9;  // in a step of a deep search, an odd number
+constexpr int DEEP = 16;    // a search is deep from this level on: shallow networks have wide frontiers
+constexpr int MOST_PENALTY = 1 << 29;
 constexpr int LEAST_ROUNDS = 16;  // between two searches
 constexpr int POLL = 15;          // the host's cancel flag is read every POLL + 1 rounds
 
@@ -153,7 +156,7 @@ struct Drain {
                 search_row<MIRROR>(g, near ? *at : load(at), searched, &shared.found);
             });
         };
-        bool strides = single == 0 && !early && depth >= DEEP && searched.rows == 0;
+        bool strides = single == 0 && !early && depth >= DEEP && searched.total <= KEPT_ENTRIES * threads.blocks;
         if (strides)
             for (int i = 0; i < STRIDES / 2; i++) searched.two_strides(visit);
         if (searched.wide(threads) && shared.mean_row <= SHORT_ROWS)
@@ -168,25 +171,29 @@ struct Drain {
 
     // Exact labels up to the deepest of `wanted` active vertices; returns what an unseen label means.
     template <bool MIRROR> __device__ __forceinline__ int search(int wanted, int& depth) {
-        clear_labels<MIRROR>();
-        depth = reached = 0;
-        if (early) single = penalty = 2 * penalty + 1;
-        else if (single > 0) single--;
-        early = false;
         // Frontiers with more entries than this are left alone, and the others look back: with a share x of all arcs m a
         // frontier takes x m visits, while the n others, in rows of d = m / n, look at 1 / x arcs until they meet it. So
         // they pay from x = 1 / sqrt(d) on, sooner as they need no atomics; an entry has about 2 d arcs. Not in dense
         // networks: their vertices are too few to keep all threads busy.
         int wide = shared.mean_row > PIECE ? UNSEEN : max((int)(g.n * rsqrtf(BACK * max(shared.mean_row, 1))), 2 * small);
         while (true) {
-            run(
-                searched, depth, UNSEEN, [&](const ThreadGroup& threads) { return search_step<MIRROR>(threads, depth); },
-                [&] { return early || (reached < wanted && searched.total <= wide); });
-            if (early || reached >= wanted || searched.total <= wide) break;
-            searched.clear_spare(grid);
-            look_back<MIRROR>(g, grid, shared.hubs, load(&memory->n_hubs), depth, searched, &shared.found);
-            end_step(grid, searched, false, false);
-            depth++;
+            clear_labels<MIRROR>();
+            depth = reached = 0;
+            if (early) single = penalty = min(2 * penalty + 1, MOST_PENALTY);
+            else if (single > 0) single--;
+            early = false;
+            while (true) {
+                run(
+                    searched, depth, UNSEEN, [&](const ThreadGroup& threads) { return search_step<MIRROR>(threads, depth); },
+                    [&] { return !searched.overflown() && (early || (reached < wanted && searched.total <= wide)); });
+                if (searched.overflown() || early || reached >= wanted || searched.total <= wide) break;
+                searched.clear_spare(grid);
+                look_back<MIRROR>(g, grid, shared.hubs, load(&memory->n_hubs), depth, searched, &shared.found);
+                end_step(grid, searched, false, false);
+                depth++;
+            }
+            if (!searched.overflown()) break;
+            early = true, penalty = MOST_PENALTY;  // again, and no more strides
         }
         levels += depth;
         exhausted = reached < wanted;
@@ -320,6 +327,7 @@ struct Drain {
                 h = kept == UNKNOWN_LABEL ? UNSEEN : kept;
             }
             store(g.vertices + v, {settled(h), e.begin, (unsigned)(e.end - e.begin) | (unsigned)sink << 31});
+            if (e.end - e.begin >= LONG_ROW && !sink && !outside) store(&memory->has_long_rows, 1);
             if (e.end - e.begin > HUB_ROW) store(shared.hubs + atomicAdd(&memory->n_hubs, 1), v);
             if (holds <= 0) continue;
             if (trusts) {
@@ -348,6 +356,8 @@ struct Drain {
                 if (ended) break;
                 searches++;
                 publish(searches);
+                bool late = searches > (given.trust > 0);
+                if (late && given.deep > 0 && depth >= given.deep && !load(&memory->has_long_rows)) break;
                 refresh(unseen);
                 limit = max(LEAST_ROUNDS, (int)(given.patience * depth));
             }
@@ -361,7 +371,7 @@ struct Drain {
         keep_labels(given.labels, beyond);
         if (cut_off && !stop) move_cut_off<MIRROR>(given.source_side);
         if (grid.rank == 0) {
-            progress->status = stop ? 1 : active.total > 0 ? 2 : 0;
+            progress->status = stop ? CANCELLED_DRAIN : active.total > 0 ? LEFT_DRAIN : ENDED_DRAIN;
             progress->cut_off = cut_off;
         }
         publish(searches);
@@ -396,8 +406,9 @@ template <bool MIRROR, bool SEARCHES_ALONE> __device__ __forceinline__ void drai
             memory,
             given.progress,
             shared,
-            {shared.searched, {given.search_even, given.search_odd, nullptr, nullptr, memory->search_tails}},
-            {shared.active, {given.active_even, given.active_odd, given.long_even, given.long_odd, memory->active_tails}},
+            {shared.searched, {given.search_even, given.search_odd, nullptr, nullptr, memory->search_tails, given.capacity}},
+            {shared.active,
+             {given.active_even, given.active_odd, given.long_even, given.long_odd, memory->active_tails, given.n}},
             {memory->barrier_words, 0},
             0,
             {rank, (int)gridDim.x * THREADS, (int)blockIdx.x, (int)gridDim.x, true},

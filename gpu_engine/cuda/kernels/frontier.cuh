@@ -1,7 +1,7 @@
 // The frontier: the vertices that a step visits. A block queues those it finds in shared memory. At the step's end it keeps
-// KEPT_ENTRIES of them, as many as its tiles visit at once, for itself: they need no trip to L2. The rest goes to lists
-// that all blocks share evenly, in one piece for each block: thousands of atomics on one counter took longer than the
-// step itself.
+// some of them for itself: they need no trip to L2. The rest goes to lists that all blocks share evenly, in one piece for
+// each block: thousands of atomics on one counter took longer than the step itself. A block keeps about the mean, as what
+// blocks find is uneven (a search's front stays with the few that have it), and all wait for the one that has most.
 //
 // A step may have several strides, between which a block goes on with its own queue and shares nothing. Entries that the
 // queue has no space for are shared at once, as `early` entries: they are known to be behind at the next step.
@@ -10,11 +10,12 @@
 #include "arc.cuh"
 #include "barriers.cuh"
 
-constexpr int TILE = 8;  // lanes that visit a row together
-constexpr int KEPT_ENTRIES = THREADS / TILE;
-constexpr int WIDE_STEP = 128;         // rows a block; in steps with more each thread visits a row alone
-constexpr int SHORT_ROW = 8;           // arcs that such a thread has in flight at once
-constexpr int SHORT_ROWS = 16;         // mean length of rows up to which single threads visit rows in wide searches
+constexpr int TILE = 8;                       // lanes that visit a row together
+constexpr int KEPT_ENTRIES = THREADS / TILE;  // most entries that a block keeps: its tiles visit them at once
+constexpr int LEAST_KEPT = 16;                // and the least number up to which it keeps all
+constexpr int WIDE_STEP = 128;                // rows a block; in steps with more each thread visits a row alone
+constexpr int SHORT_ROW = 8;                  // arcs that such a thread has in flight at once
+constexpr int SHORT_ROWS = 16;                // mean length of rows up to which single threads visit rows in wide searches
 constexpr float BACK = 12;             // a search looks back from frontiers of more entries than n / sqrt(BACK * mean row)
 constexpr int ROWS_ALONE = 32;         // arcs that a thread looks at alone then
 constexpr int MANY = 768, SOME = 512;  // entries a block has space for, in searches and in rounds
@@ -46,7 +47,8 @@ template <int CAPACITY> struct BlockQueue {  // shared by a block
 
 struct Lists {  // shared by all blocks, device memory; lengths rotate by step
     Entry *even, *odd, *long_even, *long_odd;
-    int* tails;  // [0..2] of rows, [3..5] of long rows, [6..8] rows added by `gather`; zero at first
+    int* tails;    // [0..2] of rows, [3..5] of long rows, [6..8] rows added by `gather`; zero at first
+    int capacity;  // of even and odd; what comes beyond is counted and lost
     __device__ __forceinline__ Entry* rows(int parity) const { return parity ? odd : even; }
     __device__ __forceinline__ Entry* long_rows(int parity) const { return parity ? long_odd : long_even; }
 };
@@ -65,13 +67,19 @@ template <int CAPACITY> struct Frontier {
     __device__ __forceinline__ int kept_now() const { return (step + strides) & 1; }
     __device__ __forceinline__ int here() const { return min(queue.count[kept_now()], CAPACITY); }
 
+    __device__ __forceinline__ void share(int slot, Entry e) const {
+        if (slot < lists.capacity) store(lists.rows(now() ^ 1) + slot, e);
+    }
+    // Some rows of this step were lost. It takes strides: in a step of one level each row is appended once at most, and
+    // for so many there is space; in one of several levels a vertex may be labelled, and its row appended, for each.
+    __device__ __forceinline__ bool overflown() const { return rows > lists.capacity; }
     __device__ __forceinline__ void append(Entry e) const {  // to the next stride or step
         int slot = atomicAdd(queue.count + (kept_now() ^ 1), 1);
         if (slot < CAPACITY) {
             queue.rows[kept_now() ^ 1][slot] = e;
             return;
         }
-        store(lists.rows(now() ^ 1) + reserve_one(lists.tails + (step + 1) % 3), e);
+        share(reserve_one(lists.tails + (step + 1) % 3), e);
         if (!striding) return;
         atomicAdd(&queue.pieces, 1);
         reserve_one(lists.tails + 3 + (step + 1) % 3);
@@ -93,8 +101,7 @@ template <int CAPACITY> struct Frontier {
         }
         int pieces = (end - begin + PIECE - 1) / PIECE;
         int slot = atomicAdd(lists.tails + (step + 1) % 3, pieces);
-        for (int i = 0; i < pieces; i++)
-            store(lists.rows(now() ^ 1) + slot + i, {v, begin + i * PIECE, min(begin + (i + 1) * PIECE, end), label});
+        for (int i = 0; i < pieces; i++) share(slot + i, {v, begin + i * PIECE, min(begin + (i + 1) * PIECE, end), label});
         atomicAdd(&queue.pieces, pieces);
     }
 
@@ -120,7 +127,12 @@ template <int CAPACITY> struct Frontier {
         return threads.whole && total > WIDE_STEP * threads.blocks;
     }
 
-    // Visit this block's rows, those it keeps and its share of the list, by `stride` groups; this one is the `rank`-th.
+    // How many entries a block keeps at the end of the step.
+    __device__ __forceinline__ int most_kept(const ThreadGroup& threads, int least) const {
+        return threads.whole ? min(KEPT_ENTRIES, max(least, total / threads.blocks)) : KEPT_ENTRIES;
+    }
+
+    // Visit this block's rows, those it keeps and, in the first stride, its share of the list, by `stride` groups; this one is the `rank`-th.
     template <class Visit>
     __device__ __forceinline__ void each_row(const ThreadGroup& threads, int rank, int stride, Visit visit) const {
         int mine = here();
@@ -128,7 +140,7 @@ template <int CAPACITY> struct Frontier {
             Entry* at = &queue.rows[kept_now()][i];
             if (i >= mine) {
                 int far = (i - mine) * threads.blocks + threads.block;
-                if (far >= rows) break;
+                if (strides > 0 || far >= rows) break;
                 at = lists.rows(now()) + far;
             }
             visit(at, i < mine);
@@ -148,23 +160,23 @@ template <int CAPACITY> struct Frontier {
                                                     BarrierMemory& barrier_memory, int& cluster_phase, int& found,
                                                     bool wrote, bool stop) {
         __syncthreads();
-        int next = queue.count[now() ^ 1], spilled = max(min(next, CAPACITY) - KEPT_ENTRIES, 0);
+        int keep = most_kept(threads, LEAST_KEPT);
+        int next = queue.count[now() ^ 1], spilled = max(min(next, CAPACITY) - keep, 0);
         if (spilled > 0) {
             if (threadIdx.x == 0) queue.base = atomicAdd(lists.tails + (step + 1) % 3, spilled);
             __syncthreads();
-            Entry* to = lists.rows(now() ^ 1) + queue.base;
-            for (int i = threadIdx.x; i < spilled; i += THREADS) store(to + i, queue.rows[now() ^ 1][KEPT_ENTRIES + i]);
+            for (int i = threadIdx.x; i < spilled; i += THREADS) share(queue.base + i, queue.rows[now() ^ 1][keep + i]);
             __syncthreads();
         }
         StepSummary own{0, 0};
         if (threadIdx.x < 32) {  // the same in each of these threads
-            int surplus = max(next - KEPT_ENTRIES, 0);
+            int surplus = max(next - keep, 0);
             own = StepSummary::of(queue.pieces + surplus, queue.long_rows, next - surplus, found, stop);
             wrote = wrote || own.has_spilled() || spare_used;
             __syncwarp();
             if (threadIdx.x == 0) {
                 queue.count[now()] = queue.pieces = queue.long_rows = found = 0;
-                if (spilled > 0) queue.count[now() ^ 1] = KEPT_ENTRIES;
+                if (spilled > 0) queue.count[now() ^ 1] = keep;
             }
         }
         step++;
