@@ -8,7 +8,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from time import perf_counter
 from typing import Any, Final
 
 import cupy
@@ -25,7 +24,6 @@ from gpu_engine.cuda.launch.drain import Drains
 from gpu_engine.cuda.launch.growing import InsertedArcs, inserted_bytes, with_zeros
 from gpu_engine.cuda.launch.state import saturate, zero_flow
 from gpu_engine.cuda.launch.update import Batch
-from gpu_engine.cuda.layout import CANCELLED_DRAIN, LEFT_DRAIN
 from gpu_engine.cuda.memory import DeviceFull, device_call
 from gpu_engine.cuda.state import CudaFlowState
 from gpu_engine.cuda.transfer import own_supply, put_flow
@@ -141,7 +139,7 @@ class CudaEngine(HostAnswers):
         self.network, self._topology, self._infinite_arcs = network, topology, None
         for state, by_vertex in zip(self._states, columns, strict=True):
             state.role, state.excess, state.source_side, state.labels = by_vertex
-            state.sums, state.deep = None, False
+            state.sums = None
             if state.arcs is None:
                 continue
             try:
@@ -246,29 +244,19 @@ class CudaEngine(HostAnswers):
 
         Raises `Cancelled`, or `TooSlow` once ``limit_ms`` has passed; a pseudoflow that can be settled later is left.
         """
-        drains, began = Drains(self.network.n_vertices, self.network.n_arcs), perf_counter()
+        drains = Drains(self.network.n_vertices, self.network.n_arcs)
         done = control.slots[WORK].copy()
-        alone, trusting = limit_ms <= ALONE_MS, state.solved
-        if state.deep and not trusting:
-            drains.go_on(self._topology.row_offsets, state, alone=alone)
-        else:
-            how = {"alone": alone, "trusting": trusting}
-            for deficits in sides:
-                leaving = not deficits  # T comes last
-                drains.start(self._topology.row_offsets, state, deficits=deficits, leaving=leaving, **how)
+        how = {"alone": limit_ms <= ALONE_MS, "trusting": state.solved}
+        for deficits in sides:
+            drains.start(self._topology.row_offsets, state, deficits=deficits, **how)
+        in_time = wait(control, drains, limit_ms)
         counters = Counter(dict.fromkeys(COUNTERS, 0))
-        stopped, left = False, True
-        while left:
-            in_time = wait(control, drains, limit_ms - (perf_counter() - began) * 1e3)
-            for result in drains.results():
-                stopped |= bool(result["status"] == CANCELLED_DRAIN)
-                left = bool(result["status"] == LEFT_DRAIN)
-                state.value += int(result["gained"])
-                counters.update({name: int(result[name]) for name in COUNTERS})
-            control.slots[WORK] = done + [counters[name] for name in WORK_DONE]
-            if left:
-                state.deep = True
-                drains.go_on(self._topology.row_offsets, state, alone=alone)
+        stopped = False
+        for result in drains.results():
+            stopped |= bool(result["status"] != 0)
+            state.value += int(result["gained"])
+            counters.update({name: int(result[name]) for name in COUNTERS})
+        control.slots[WORK] = done + [counters[name] for name in WORK_DONE]
         if stopped:
             state.holding = max(state.holding, 1)
             if in_time:

@@ -68,8 +68,8 @@ PARTITION_LANES: Final = 8
 UNKNOWN_LABEL: Final = -1
 """Stands for the label of a vertex that no drain of its side has labelled."""
 
-ENDED_DRAIN, CANCELLED_DRAIN, LEFT_DRAIN = 0, 1, 2
-"""How a drain ends: all excess has gone, the host has said so, or some is left to waves (waves.cu)."""
+ENDED, CANCELLED, ROUNDS_SPENT = 0, 1, 2
+"""How a drain ends: no excess is left to it, the host has said so, or it has made as many rounds or waves as it may."""
 
 LEVEL_BITS: Final = 23
 """The marks of waves have so many bits for a level: they take networks of fewer vertices than its values."""
@@ -89,9 +89,9 @@ CONSTANTS: Final[Mapping[str, int]] = {
     "LONG_ROW": LONG_ROW,
     "HUB_ROW": HUB_ROW,
     "UNKNOWN_LABEL": UNKNOWN_LABEL,
-    "ENDED_DRAIN": ENDED_DRAIN,
-    "CANCELLED_DRAIN": CANCELLED_DRAIN,
-    "LEFT_DRAIN": LEFT_DRAIN,
+    "ENDED_DRAIN": ENDED,
+    "CANCELLED_DRAIN": CANCELLED,
+    "ROUNDS_SPENT": ROUNDS_SPENT,
     "LEVEL_BITS": LEVEL_BITS,
     "NARROW_LIMIT": NARROW_LIMIT,
     "ORDINARY_VERTEX": ORDINARY,
@@ -137,11 +137,13 @@ DRAIN_PROGRESS: Final = np.dtype(
 DRAIN_ARGUMENTS: Final = np.dtype(
     [(name, "u8") for name in ("row_offsets", "arcs", "excess", "role", "source_side", "labels", "vertices")]
     + [(name, "u8") for name in ("search_even", "search_odd", "active_even", "active_odd", "long_even", "long_odd")]
-    + [(name, "u8") for name in ("hubs", "marks", "targets", "memory", "progress")]
-    + [("n", "i4"), ("patience", "f4"), ("trust", "i4"), ("small", "i4"), ("round_limit", "i4"), ("deep", "i4")]
-    + [("capacity", "i4"), ("pad", "i4")]
+    + [(name, "u8") for name in ("hubs", "memory", "progress")]
+    + [("n", "i4"), ("patience", "f4"), ("trust", "i4"), ("small", "i4"), ("round_limit", "i4"), ("capacity", "i4")]
 )
 """The one argument of a drain, passed by value; u8 is an address: see `DrainArguments` in arguments.cuh."""
+
+WAVE_ARGUMENTS: Final = np.dtype([("drain", DRAIN_ARGUMENTS), ("marks", "u8"), ("targets", "u8")])
+"""The one argument of waves, passed by value: see `WaveArguments` in waves.cu."""
 
 DRAIN_COUNTERS: Final = np.dtype([(name, "i8") for name in ("pushes", "relabels", "arcs_scanned")])
 """The counters of a preset's kernels: see `DrainCounters` in presets/common.cuh."""
@@ -205,6 +207,7 @@ RECORDS: Final[Mapping[str, np.dtype[np.void]]] = {
     "Findings": FINDINGS,
     "DrainProgress": DRAIN_PROGRESS,
     "DrainArguments": DRAIN_ARGUMENTS,
+    "WaveArguments": WAVE_ARGUMENTS,
     "DrainCounters": DRAIN_COUNTERS,
     "PairArc": PAIR_ARC,
     "PairArguments": PAIR_ARGUMENTS,

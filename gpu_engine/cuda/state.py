@@ -42,8 +42,6 @@ class CudaFlowState(ForkableState):
     touched: bool = False
     depth: int = 0
     """How many layers a search of the last solve from zero went through, in the mean; 0: not known."""
-    deep: bool = False
-    """A drain has left work to waves: the next solve from zero begins with them."""
 
     def copied(self) -> Self:
         arrays = {name: array.copy() for name in ARRAYS if (array := getattr(self, name)) is not None}

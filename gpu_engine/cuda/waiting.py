@@ -1,5 +1,6 @@
 """The host while drains run: it passes a cancel on, reports how far they are, and stops those that take too long."""
 
+import math
 import time
 from time import perf_counter
 from typing import Final, Protocol
@@ -35,13 +36,13 @@ def wait(control: Control, drains: Running, limit_ms: float) -> bool:
     event.record()
     began = reported = perf_counter()
     done = control.slots[WORK].copy()
-    sent, in_time = False, True
+    sent, in_time = -math.inf, True
     while not event.done:
         now = perf_counter()
         late = (now - began) * 1e3 > limit_ms
-        if (control.cancelled or late) and not sent:
+        if (control.cancelled or late) and now - sent > REPORT_S:  # again: what was sent too early, they cleared
             drains.cancel()
-            sent, in_time = True, control.cancelled
+            sent, in_time = now, control.cancelled
         if now - began > SPIN_S:
             time.sleep(POLL_S)
         if now - reported > REPORT_S:

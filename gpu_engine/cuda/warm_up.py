@@ -53,8 +53,6 @@ def warm_up() -> None:
         for rows, factor in ((first, 0), (first, 1), (last, 2), (last, 1)):
             engine.update(rows, edges.capacity[rows] * factor)
             engine.solve(state)
-        state.deep = True
-        engine.solve(state, cold=True)  # by waves
         for state.depth in (0, STEPS):  # on the device, and from a copy on the host
             engine.cut(state)
             engine.cut(state, near="sinks")

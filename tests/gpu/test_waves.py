@@ -1,4 +1,4 @@
-"""Deep networks are left to waves (`waves.cu`): the same values, certificates and cuts as without them."""
+"""Waves (`waves.cu`): the same values, certificates and cuts as without them."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -10,16 +10,13 @@ cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 
 from gpu_engine.control import Control  # noqa: E402
 from gpu_engine.cpu.engine import CpuEngine  # noqa: E402
-from gpu_engine.cuda.engine import CudaEngine  # noqa: E402
-from gpu_engine.cuda.launch import drain  # noqa: E402
 from gpu_engine.cuda.module import device_available  # noqa: E402
 from gpu_engine.cuda.state import CudaFlowState  # noqa: E402
+from gpu_engine.cuda.waves import WaveEngine  # noqa: E402
 from gpu_engine.errors import Cancelled, Unbounded  # noqa: E402
 from gpu_engine.generators import generate  # noqa: E402
 from gpu_engine.networks.edgelist import EdgeList  # noqa: E402
-from gpu_engine.networks.growing import grow  # noqa: E402
 from gpu_engine.networks.network import Network  # noqa: E402
-from gpu_engine.networks.structure import Structure  # noqa: E402
 from gpu_engine.networks.terminals import Terminals  # noqa: E402
 from gpu_engine.types import INFINITE  # noqa: E402
 from tests.cases import cases  # noqa: E402
@@ -42,22 +39,15 @@ DEEP = [
 ]
 
 
-@pytest.fixture(params=["left at the first search", "from the beginning"])
-def waves(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """All networks are deep; True: solves from zero begin with waves."""
-    monkeypatch.setattr(drain, "DEEP", 1)
-    return bool(request.param == "from the beginning")
-
-
-def opened(edges: EdgeList) -> tuple[CudaEngine, CudaFlowState]:
+def opened(edges: EdgeList) -> tuple[WaveEngine, CudaFlowState]:
     """The engine of a network that names its terminals, and a state of these."""
-    engine = CudaEngine(Network(edges))
+    engine = WaveEngine(Network(edges))
     assert edges.source is not None
     assert edges.sink is not None
     return engine, engine.open(Terminals.of([edges.source], [edges.sink]))
 
 
-def agree(engine: CudaEngine, state: CudaFlowState, host: CpuEngine, terminals: Terminals, at: str) -> None:
+def agree(engine: WaveEngine, state: CudaFlowState, host: CpuEngine, terminals: Terminals, at: str) -> None:
     """A certificate, and value and cuts as a solve from zero on the host has them."""
     expected = host.open(terminals)
     host.solve(expected)
@@ -71,8 +61,7 @@ def agree(engine: CudaEngine, state: CudaFlowState, host: CpuEngine, terminals: 
 
 @pytest.mark.parametrize("factor", [1, 1 << 33])
 @pytest.mark.parametrize("start", range(0, cases(400), 50))
-def test_small_networks_of_all_kinds(start: int, factor: int, waves: bool) -> None:
-    left = 0
+def test_small_networks_of_all_kinds(start: int, factor: int) -> None:
     for seed in range(start, start + 50):
         rng, edges = np.random.default_rng(seed), random_network(seed)
         capacity = np.where(edges.capacity < 1 << 20, edges.capacity * factor, edges.capacity)
@@ -82,19 +71,16 @@ def test_small_networks_of_all_kinds(start: int, factor: int, waves: bool) -> No
         )
         terminals = replace(terminals, supply=supply, demand=demand)
         edges = replace(edges, capacity=capacity)
-        engine, host = CudaEngine(Network(edges)), CpuEngine(Network(edges))
+        engine, host = WaveEngine(Network(edges)), CpuEngine(Network(edges))
         with suppress(Unbounded):  # no cut of these terminals is finite
             state = engine.open(terminals)
             for step in range(4):
-                state.deep = waves or state.deep
                 engine.solve(state, cold=step == 3)
-                left += state.deep
                 agree(engine, state, host, terminals, f"seed {seed}, step {step}")
                 if edges.n_edges:
                     rows, amounts = random_update(rng, engine.network.capacity)
                     engine.update(rows, amounts)
                     host.update(rows, amounts)
-    assert left > 0
 
 
 @pytest.mark.parametrize(("family", "parameters"), DEEP)
@@ -111,62 +97,34 @@ def test_deep_networks(family: str, parameters: dict[str, int]) -> None:
             amounts = rng.integers(0, 2 * int(np.median(edges.capacity[finite])) + 2, len(rows))
             engine.update(rows, amounts)
             host.update(rows, amounts)
-        assert state.deep, "no drain was left to waves"
+        assert engine._is_taken(state)
 
 
-WIDE = [("vision", {"rows": 150, "columns": 150}), ("rmat", {"scale": 12}), ("ac", {"n_vertices": 300})]
-
-
-@pytest.mark.parametrize(("family", "parameters"), WIDE)
-def test_waves_are_right_where_they_do_not_pay(family: str, parameters: dict[str, int]) -> None:
-    """Most vertices are active before the first wave has come to them, and some have long rows."""
-    edges = generate(family, seed=1, **parameters)
+def test_vertices_that_are_active_before_the_first_wave_has_come() -> None:
+    """In a picture all are."""
+    edges = generate("vision", seed=1, rows=150, columns=150)
     (engine, state), host = opened(edges), CpuEngine(Network(edges))
     for step in range(20):
-        state.deep = True
         engine.solve(state, cold=True)
         if step % 5 == 0:
             agree(engine, state, host, state.terminals, f"step {step}")
 
 
-def test_a_network_with_hubs_is_not_left() -> None:
-    """A wave would visit their rows by eight threads."""
-    edges = generate("road", seed=1, rows=60, columns=60, terminals=50)
-    spokes = np.arange(0, edges.n_vertices, 7, dtype=np.int32)
-    hub = np.full(len(spokes), edges.n_vertices, np.int32)
-    edges = replace(
-        edges,
-        n_vertices=edges.n_vertices + 1,
-        tail=np.append(edges.tail, spokes),
-        head=np.append(edges.head, hub),
-        capacity=np.append(edges.capacity, np.ones(len(spokes), np.int64)),
-        undirected=False,
-    )
-    engine, state = opened(edges)
+def test_a_network_with_a_hub_is_drained() -> None:
+    """Waves would visit its row by eight threads."""
+    edges = generate("rmat", seed=1, scale=12)
+    (engine, state), host = opened(edges), CpuEngine(Network(edges))
     engine.solve(state)
-    assert not state.deep
-
-
-def test_new_edges_are_looked_at_by_a_drain() -> None:
-    """One of them may make a hub."""
-    edges = generate("grid", seed=1, rows=200, columns=40)
-    engine, state = opened(edges)
-    engine.solve(state)
-    assert state.deep
-    one = np.array([0], np.int32), np.array([1], np.int32)
-    engine.grow(grow(engine.network, Structure(0, None, *one, np.zeros(1, np.bool_))))
-    assert not state.deep
+    assert not engine._is_taken(state)
+    agree(engine, state, host, state.terminals, "a hub")
 
 
 def test_a_cancel_ends_waves() -> None:
-    edges = generate("grid", seed=1, rows=700, columns=700)
+    edges = generate("grid", seed=1, rows=1200, columns=1200)
     (engine, state), control = opened(edges), Control()
-    engine.solve(state)
-    value = state.value
-    assert state.deep
+    assert engine._is_taken(state)
     control.cancel()
     with pytest.raises(Cancelled):
-        engine.solve(state, control, cold=True)
+        engine.solve(state, control)
     engine.solve(state)
-    assert state.value == value
     assert engine.certificate(state).valid

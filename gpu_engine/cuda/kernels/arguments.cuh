@@ -6,7 +6,7 @@
 
 struct DrainProgress {  // shared with the host
     int cancel;
-    int status;   // ENDED_DRAIN, CANCELLED_DRAIN, or LEFT_DRAIN: some excess is left to waves
+    int status;   // ENDED_DRAIN, CANCELLED_DRAIN or ROUNDS_SPENT
     int cut_off;  // some excess could not reach any target: the vertices it can reach moved to the other side
     int pad;
     Units gained;  // change of the flow's value by that move
@@ -26,12 +26,11 @@ SAME_PLACE(DrainProgress, levels);
 SAME_PLACE(DrainProgress, grid_steps);
 SAME_PLACE(DrainProgress, cluster_steps);
 
-struct GridMemory {  // of a drain that is no wave: device only, zeroed by the host
+struct GridMemory {  // device only, zeroed by the host
     Word barrier_words[2];
     int search_tails[9], active_tails[9];
     int n_hubs;
     int dropped;          // some excess was found to be cut off
-    int has_long_rows;    // of vertices that may become active
     int farthest;         // the highest label of a vertex that is active at first
     int broadcast[2][8];  // the leading cluster's state, for the other blocks
 };
@@ -46,8 +45,7 @@ struct DrainArguments {
     int* labels;  // of each vertex, as the last drain of its side left it, or UNKNOWN_LABEL
     Vertex* vertices;
     Entry *search_even, *search_odd, *active_even, *active_odd, *long_even, *long_odd;  // lists of frontiers
-    int* hubs;             // space for the vertices with rows of more than HUB_ROW arcs
-    int *marks, *targets;  // of waves: n each
+    int* hubs;  // space for the vertices with rows of more than HUB_ROW arcs
     GridMemory* memory;
     DrainProgress* progress;
     int n;
@@ -55,9 +53,7 @@ struct DrainArguments {
     int trust;       // the drain begins with `labels` if no active vertex has a higher one; 0: never
     int small;       // frontiers up to this size go to the leading cluster
     int round_limit;
-    int deep;      // a search of so many levels leaves the rest to waves, in a repair the second one; 0: none does
     int capacity;  // of search_even and search_odd: one for each vertex and more
-    int pad;
 };
 SAME_SIZE(DrainArguments);
 SAME_PLACE(DrainArguments, row_offsets);
@@ -74,8 +70,6 @@ SAME_PLACE(DrainArguments, active_odd);
 SAME_PLACE(DrainArguments, long_even);
 SAME_PLACE(DrainArguments, long_odd);
 SAME_PLACE(DrainArguments, hubs);
-SAME_PLACE(DrainArguments, marks);
-SAME_PLACE(DrainArguments, targets);
 SAME_PLACE(DrainArguments, memory);
 SAME_PLACE(DrainArguments, progress);
 SAME_PLACE(DrainArguments, n);
@@ -83,5 +77,4 @@ SAME_PLACE(DrainArguments, patience);
 SAME_PLACE(DrainArguments, trust);
 SAME_PLACE(DrainArguments, small);
 SAME_PLACE(DrainArguments, round_limit);
-SAME_PLACE(DrainArguments, deep);
 SAME_PLACE(DrainArguments, capacity);

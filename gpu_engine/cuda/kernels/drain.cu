@@ -47,18 +47,16 @@
 // Looking back. While the frontier of a search is a large part of the network, the vertices that have no label look along
 // their own rows for one that has (`look_back`): that takes a few arcs of each, where the frontier has most of all arcs.
 //
-// Waves. In a deep network the rest is left to waves.cu once a search has found how deep it is: `deep`.
-//
 // Tiers. A step whose frontier is small runs on one cluster of blocks (a cheaper barrier); the other blocks wait at the
 // grid barrier until a step outgrows it.
 
 #include "arguments.cuh"
 
-constexpr int STRIDES = 9;  // in a step of a deep search, an odd number
-constexpr int DEEP = 16;    // a search is deep from this level on: shallow networks have wide frontiers
-constexpr int MOST_PENALTY = 1 << 29;
+constexpr int STRIDES = 9;        // in a step of a deep search, an odd number
+constexpr int DEEP = 16;          // a search is deep from this level on: shallow networks have wide frontiers
 constexpr int LEAST_ROUNDS = 16;  // between two searches
-constexpr int POLL = 15;          // the host's cancel flag is read every POLL + 1 rounds
+constexpr int MOST_PENALTY = 1 << 29;
+constexpr int POLL = 15;  // the host's cancel flag is read every POLL + 1 rounds
 
 // ---- the drain ------------------------------------------------------------------------------------------------
 
@@ -156,7 +154,7 @@ struct Drain {
                 search_row<MIRROR>(g, near ? *at : load(at), searched, &shared.found);
             });
         };
-        bool strides = single == 0 && !early && depth >= DEEP && searched.total <= KEPT_ENTRIES * threads.blocks;
+        bool strides = single == 0 && !early && depth >= DEEP && searched.rows == 0;
         if (strides)
             for (int i = 0; i < STRIDES / 2; i++) searched.two_strides(visit);
         if (searched.wide(threads) && shared.mean_row <= SHORT_ROWS)
@@ -327,7 +325,6 @@ struct Drain {
                 h = kept == UNKNOWN_LABEL ? UNSEEN : kept;
             }
             store(g.vertices + v, {settled(h), e.begin, (unsigned)(e.end - e.begin) | (unsigned)sink << 31});
-            if (e.end - e.begin >= LONG_ROW && !sink && !outside) store(&memory->has_long_rows, 1);
             if (e.end - e.begin > HUB_ROW) store(shared.hubs + atomicAdd(&memory->n_hubs, 1), v);
             if (holds <= 0) continue;
             if (trusts) {
@@ -356,8 +353,6 @@ struct Drain {
                 if (ended) break;
                 searches++;
                 publish(searches);
-                bool late = searches > (given.trust > 0);
-                if (late && given.deep > 0 && depth >= given.deep && !load(&memory->has_long_rows)) break;
                 refresh(unseen);
                 limit = max(LEAST_ROUNDS, (int)(given.patience * depth));
             }
@@ -371,7 +366,7 @@ struct Drain {
         keep_labels(given.labels, beyond);
         if (cut_off && !stop) move_cut_off<MIRROR>(given.source_side);
         if (grid.rank == 0) {
-            progress->status = stop ? CANCELLED_DRAIN : active.total > 0 ? LEFT_DRAIN : ENDED_DRAIN;
+            progress->status = stop ? CANCELLED_DRAIN : active.total > 0 ? ROUNDS_SPENT : ENDED_DRAIN;
             progress->cut_off = cut_off;
         }
         publish(searches);

@@ -1,7 +1,7 @@
 // The frontier: the vertices that a step visits. A block queues those it finds in shared memory. At the step's end it keeps
-// some of them for itself: they need no trip to L2. The rest goes to lists that all blocks share evenly, in one piece for
-// each block: thousands of atomics on one counter took longer than the step itself. A block keeps about the mean, as what
-// blocks find is uneven (a search's front stays with the few that have it), and all wait for the one that has most.
+// KEPT_ENTRIES of them, as many as its tiles visit at once, for itself: they need no trip to L2. The rest goes to lists
+// that all blocks share evenly, in one piece for each block: thousands of atomics on one counter took longer than the
+// step itself.
 //
 // A step may have several strides, between which a block goes on with its own queue and shares nothing. Entries that the
 // queue has no space for are shared at once, as `early` entries: they are known to be behind at the next step.
@@ -11,8 +11,7 @@
 #include "barriers.cuh"
 
 constexpr int TILE = 8;                       // lanes that visit a row together
-constexpr int KEPT_ENTRIES = THREADS / TILE;  // most entries that a block keeps: its tiles visit them at once
-constexpr int LEAST_KEPT = 16;                // and the least number up to which it keeps all
+constexpr int KEPT_ENTRIES = THREADS / TILE;  // that a block keeps at most: its tiles visit them at once
 constexpr int WIDE_STEP = 128;                // rows a block; in steps with more each thread visits a row alone
 constexpr int SHORT_ROW = 8;                  // arcs that such a thread has in flight at once
 constexpr int SHORT_ROWS = 16;                // mean length of rows up to which single threads visit rows in wide searches
@@ -127,12 +126,8 @@ template <int CAPACITY> struct Frontier {
         return threads.whole && total > WIDE_STEP * threads.blocks;
     }
 
-    // How many entries a block keeps at the end of the step.
-    __device__ __forceinline__ int most_kept(const ThreadGroup& threads, int least) const {
-        return threads.whole ? min(KEPT_ENTRIES, max(least, total / threads.blocks)) : KEPT_ENTRIES;
-    }
-
-    // Visit this block's rows, those it keeps and, in the first stride, its share of the list, by `stride` groups; this one is the `rank`-th.
+    // Visit this block's rows, those it keeps and, in the first stride of a step, its share of the list, by `stride`
+    // groups; this one is the `rank`-th.
     template <class Visit>
     __device__ __forceinline__ void each_row(const ThreadGroup& threads, int rank, int stride, Visit visit) const {
         int mine = here();
@@ -160,23 +155,23 @@ template <int CAPACITY> struct Frontier {
                                                     BarrierMemory& barrier_memory, int& cluster_phase, int& found,
                                                     bool wrote, bool stop) {
         __syncthreads();
-        int keep = most_kept(threads, LEAST_KEPT);
-        int next = queue.count[now() ^ 1], spilled = max(min(next, CAPACITY) - keep, 0);
+        int next = queue.count[now() ^ 1], spilled = max(min(next, CAPACITY) - KEPT_ENTRIES, 0);
         if (spilled > 0) {
             if (threadIdx.x == 0) queue.base = atomicAdd(lists.tails + (step + 1) % 3, spilled);
             __syncthreads();
-            for (int i = threadIdx.x; i < spilled; i += THREADS) share(queue.base + i, queue.rows[now() ^ 1][keep + i]);
+            for (int i = threadIdx.x; i < spilled; i += THREADS)
+                share(queue.base + i, queue.rows[now() ^ 1][KEPT_ENTRIES + i]);
             __syncthreads();
         }
         StepSummary own{0, 0};
         if (threadIdx.x < 32) {  // the same in each of these threads
-            int surplus = max(next - keep, 0);
+            int surplus = max(next - KEPT_ENTRIES, 0);
             own = StepSummary::of(queue.pieces + surplus, queue.long_rows, next - surplus, found, stop);
             wrote = wrote || own.has_spilled() || spare_used;
             __syncwarp();
             if (threadIdx.x == 0) {
                 queue.count[now()] = queue.pieces = queue.long_rows = found = 0;
-                if (spilled > 0) queue.count[now() ^ 1] = keep;
+                if (spilled > 0) queue.count[now() ^ 1] = KEPT_ENTRIES;
             }
         }
         step++;

@@ -1,6 +1,6 @@
-// Waves: what drain.cu does, for deep networks: push the excess of T to its sinks and deficits. The global relabels run
-// beside the rounds and never stop. A deep network takes hundreds of levels for each search, and in drain.cu nothing is
-// pushed meanwhile; here half of each block searches while the other half discharges.
+// Waves: what drain.cu does for T, where the global relabels run beside the rounds and never stop. A deep network takes
+// hundreds of levels for each search, and in drain.cu nothing is pushed meanwhile; here half of each block searches while
+// the other half discharges. Eight threads visit a row, however long it is.
 //
 // (The concurrent global relabels of Anderson and Setubal, "A parallel implementation of the push-relabel algorithm for
 // the maximum flow problem", J. Parallel and Distributed Computing 29, 1995, in synchronous steps. Vertex, arc, excess,
@@ -29,7 +29,7 @@
 #include "arguments.cuh"
 
 constexpr int WAVE_STRIDES = 3, LAST_WAVE_STRIDES = 9;  // levels in a step, odd numbers
-constexpr int LEAST_KEPT_IN_WAVES = 8;
+constexpr int LEAST_KEPT = 8;
 constexpr int HALF = THREADS / 2;
 constexpr int LEVELS = 1 << LEVEL_BITS;
 constexpr int MOST_WAVES = 255;  // in one launch
@@ -66,6 +66,15 @@ struct WaveMemory {  // device only, zeroed by the host
 };
 static_assert(sizeof(WaveMemory) <= WAVE_MEMORY_BYTES, "the host gives waves too little memory");
 
+struct WaveArguments {
+    DrainArguments drain;
+    int *marks, *targets;  // space for n each
+};
+SAME_SIZE(WaveArguments);
+SAME_PLACE(WaveArguments, drain);
+SAME_PLACE(WaveArguments, marks);
+SAME_PLACE(WaveArguments, targets);
+
 struct WaveShared {
     BarrierMemoryOf<WaveSummary> barrier_memory;
     WaveSummary before[2];  // the words of the grid barrier, as the last barrier of each left them
@@ -76,15 +85,21 @@ struct WaveShared {
     int hot_sink;
 };
 
+// How many entries a block keeps at the end of a step with so many. About the mean: what blocks find is uneven (a search's
+// front stays with the few blocks that have it), and all wait for the one that has most.
+__device__ __forceinline__ int most_kept(const ThreadGroup& threads, int total) {
+    return threads.whole ? min(KEPT_ENTRIES, max(LEAST_KEPT, total / threads.blocks)) : KEPT_ENTRIES;
+}
+
 // What a block does not keep of a frontier goes to the shared lists, by `count` threads from `first` on.
 template <int CAPACITY>
 __device__ __forceinline__ void spill(const Frontier<CAPACITY>& f, int keep, int first, int count) {
     BlockQueue<CAPACITY>& queue = f.queue;
-    asm volatile("bar.sync %0, %1;" ::"r"(1 + (first > 0)), "r"(count) : "memory");
+    asm volatile("barrier.sync %0, %1;" ::"r"(1 + (first > 0)), "r"(count) : "memory");
     int spilled = min(queue.count[f.now() ^ 1], CAPACITY) - keep;
     if (spilled <= 0) return;
     if (threadIdx.x == first) queue.base = atomicAdd(f.lists.tails + (f.step + 1) % 3, spilled);
-    asm volatile("bar.sync %0, %1;" ::"r"(1 + (first > 0)), "r"(count) : "memory");
+    asm volatile("barrier.sync %0, %1;" ::"r"(1 + (first > 0)), "r"(count) : "memory");
     for (int i = threadIdx.x - first; i < spilled; i += count) f.share(queue.base + i, queue.rows[f.now() ^ 1][keep + i]);
 }
 
@@ -184,15 +199,15 @@ struct Waves {
             searched.striding = true;
             for (int i = 1; i < strides; i++) {
                 visit();
-                asm volatile("bar.sync 1, %0;" ::"n"(HALF) : "memory");
+                asm volatile("barrier.sync 1, %0;" ::"n"(HALF) : "memory");
                 if (threadIdx.x == 0) searched.queue.count[searched.kept_now()] = 0;
                 searched.strides++;
-                asm volatile("bar.sync 1, %0;" ::"n"(HALF) : "memory");
+                asm volatile("barrier.sync 1, %0;" ::"n"(HALF) : "memory");
             }
             searched.striding = false;
             visit();
         }
-        spill(searched, searched.most_kept(threads, LEAST_KEPT_IN_WAVES), 0, HALF);
+        spill(searched, most_kept(threads, searched.total), 0, HALF);
     }
 
     // ---- rounds
@@ -269,7 +284,7 @@ struct Waves {
         Tile tile;
         active.each_row(threads, (threadIdx.x - HALF) / TILE, HALF / TILE,
                         [&](const Entry* at, bool near) { discharge_in_wave(tile, near ? *at : load(at)); });
-        spill(active, active.most_kept(threads, LEAST_KEPT_IN_WAVES), HALF, HALF);
+        spill(active, most_kept(threads, active.total), HALF, HALF);
     }
 
     // ---- steps
@@ -297,8 +312,8 @@ struct Waves {
     // End the step; `cancelled` counts in thread 0.
     __device__ __forceinline__ void end_step(const ThreadGroup& threads, bool cancelled) {
         __syncthreads();
-        int kept_searched = searched.most_kept(threads, LEAST_KEPT_IN_WAVES);
-        int kept_active = active.most_kept(threads, LEAST_KEPT_IN_WAVES);
+        int kept_searched = most_kept(threads, searched.total);
+        int kept_active = most_kept(threads, active.total);
         WaveSummary own = ARRIVED;
         if (threadIdx.x == 0) {
             BlockShare s = share_of(searched, kept_searched), a = share_of(active, kept_active);
@@ -464,7 +479,7 @@ struct Waves {
             if (holds > 0) active.append(e);
         }
         __syncthreads();
-        spill(active, active.most_kept(grid, LEAST_KEPT_IN_WAVES), 0, THREADS);
+        spill(active, most_kept(grid, active.total), 0, THREADS);
         end_step(grid, false);
         seeding = true;
     }
@@ -498,7 +513,7 @@ struct Waves {
         }
         end(given.labels, given.source_side, cut_off);
         if (grid.rank == 0) {
-            progress->status = stop ? CANCELLED_DRAIN : ended ? ENDED_DRAIN : LEFT_DRAIN;
+            progress->status = stop ? CANCELLED_DRAIN : ended ? ENDED_DRAIN : ROUNDS_SPENT;
             progress->cut_off = cut_off;
         }
         publish();
@@ -514,7 +529,8 @@ struct Waves {
 #define IN_CLUSTERS
 #endif
 
-extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1) waves(const __grid_constant__ DrainArguments given) {
+extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1) waves(const __grid_constant__ WaveArguments waves) {
+    const DrainArguments& given = waves.drain;
     __shared__ WaveShared shared;
     for (int i = threadIdx.x; i < sizeof(WaveShared) / 4; i += THREADS) ((int*)&shared)[i] = 0;
     __syncthreads();
@@ -523,8 +539,8 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1) waves(const
     int rank = blockIdx.x * THREADS + threadIdx.x;
     WaveMemory* memory = (WaveMemory*)given.memory;
     Waves s{{given.n, given.vertices, given.arcs, given.excess},
-            given.marks,
-            given.targets,
+            waves.marks,
+            waves.targets,
             memory,
             given.progress,
             shared,

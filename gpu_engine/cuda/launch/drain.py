@@ -1,4 +1,4 @@
-"""drain.cu and waves.cu: the persistent kernels that settle one side of a cut, and the memory they work in."""
+"""drain.cu: the persistent kernels that settle one side of a cut, and the memory they work in."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,11 +15,9 @@ from gpu_engine.cuda.layout import (
     DRAIN_ARGUMENTS,
     DRAIN_PROGRESS,
     GRID_MEMORY_BYTES,
-    LEVEL_BITS,
     PROGRESS_BYTES,
     THREADS,
     UNKNOWN_LABEL,
-    WAVE_MEMORY_BYTES,
 )
 from gpu_engine.cuda.module import cluster_size, kernel
 from gpu_engine.footprint import HUB_ROW, LONG_ROW, SPARE_ROWS
@@ -36,12 +34,6 @@ old labels mislead more often than they save a search."""
 
 SMALL: Final = 256
 """Frontiers up to this size are left to the leading cluster."""
-
-DEEP: Final = 64
-ARCS_OF_A_LEVEL: Final = 1 << 15
-"""A drain of T leaves what it has not done to waves once a search has gone through at least `DEEP` levels, with at most
-so many arcs each in the mean: a solve from zero after the first search, a repair after the second. Elsewhere a search
-is short beside the rounds."""
 
 ROUND_LIMIT: Final = 1 << 30
 """No drain makes more rounds than this."""
@@ -62,7 +54,7 @@ class Carver:
 
 
 class Drains:
-    """The drains of one solve: their working memory, about 88 bytes a vertex, and what they report."""
+    """The drains of one solve: their working memory, about 80 bytes a vertex, and what they report."""
 
     MOST = 2
 
@@ -71,68 +63,41 @@ class Drains:
         searched = n + pieces + SPARE_ROWS
         counts = {"search_even": searched, "search_odd": searched, "active_even": n, "active_odd": n}
         counts |= {"long_even": min(n, pieces), "long_odd": min(n, pieces)}
-        zeroed = self.MOST * (PROGRESS_BYTES + GRID_MEMORY_BYTES) + WAVE_MEMORY_BYTES
+        zeroed = self.MOST * (PROGRESS_BYTES + GRID_MEMORY_BYTES)
         hubs = n_arcs // HUB_ROW + 1
-        buffer = cupy.empty(zeroed + (n + sum(counts.values())) * 16 + hubs * 4 + n * 8 + 18 * 256, np.uint8)
+        buffer = cupy.empty(zeroed + (n + sum(counts.values())) * 16 + hubs * 4 + 16 * 256, np.uint8)
         carver = Carver(buffer)
         self.progress_records = carver.take(self.MOST * PROGRESS_BYTES, np.uint8).reshape(self.MOST, PROGRESS_BYTES)
         self._memory = carver.take(self.MOST * GRID_MEMORY_BYTES, np.uint8).reshape(self.MOST, GRID_MEMORY_BYTES)
-        self._wave_memory = carver.take(WAVE_MEMORY_BYTES, np.uint8)
         self._vertices = carver.take(n, np.int64, 2)
         self._frontiers = {name: carver.take(count, np.int32, 4) for name, count in counts.items()}
         self._hubs = carver.take(hubs, np.int32)
-        self._marks, self._targets = carver.take(n, np.int32), carver.take(n, np.int32)
-        self._zeroed = buffer[:zeroed]
-        self._zeroed.fill(0)
+        buffer[:zeroed].fill(0)
         self._started = 0
 
     def start(
-        self,
-        row_offsets: Array,
-        state: State,
-        *,
-        deficits: bool,
-        alone: bool = False,
-        trusting: bool = False,
-        leaving: bool = False,
+        self, row_offsets: Array, state: State, *, deficits: bool, alone: bool = False, trusting: bool = False
     ) -> None:
         """Queue the persistent kernel on one side of the state's cut; as many blocks as fit at once. If ``alone`` it
-        has the whole device, and others wait for it. If ``trusting`` it begins with the labels of the drain before. If
-        ``leaving`` it may end with `LEFT_DRAIN`; then `go_on` does the rest, of T."""
-        drain = _persistent("drain.cu", "drain_mirrored" if deficits else "drain_forward", state.wide, alone)
-        deep = 0
-        if leaving and len(state.excess) < 1 << LEVEL_BITS:
-            deep = max(DEEP, len(state.arcs) // ARCS_OF_A_LEVEL)
-        at = self._memory[self._started]
-        self._launch(drain, row_offsets, state, state.labels, at, trust=TRUST if trusting else 0, deep=deep)
-
-    def go_on(self, row_offsets: Array, state: State, *, alone: bool = False) -> None:
-        """Queue waves on T, in place of a drain or after drains whose results have been read: they are forgotten."""
-        if self._started:
-            self._zeroed.fill(0)
-            self._started = 0
-        waves = _persistent("waves.cu", "waves", state.wide, alone)
-        self._launch(waves, row_offsets, state, state.labels, self._wave_memory)
+        has the whole device, and others wait for it. If ``trusting`` it begins with the labels of the drain before."""
+        drain = persistent("drain.cu", "drain_mirrored" if deficits else "drain_forward", state.wide, alone)
+        self._launch(drain, row_offsets, state, state.labels, TRUST if trusting else 0)
 
     def reached(self, row_offsets: Array, state: State, *, from_sources: bool) -> Array:
         """bool[n]: who is reached by residual arcs from excesses and sources in S, or else who reaches a deficit or
         sink in T by such arcs. The state is solved, and not changed. O(n + m); a cancel does not end it."""
         labels = unknown_labels(len(state.excess))
-        search = _persistent("drain.cu", "reach_mirrored" if from_sources else "reach_forward", state.wide, False)
-        self._launch(search, row_offsets, state, labels, self._memory[self._started])
+        search = persistent("drain.cu", "reach_mirrored" if from_sources else "reach_forward", state.wide, False)
+        self._launch(search, row_offsets, state, labels, 0)
         return labels != UNKNOWN_LABEL
 
-    def _launch(
-        self,
-        kernel: "Cooperative",
-        row_offsets: Array,
-        state: State,
-        labels: Array,
-        memory: Array,
-        *,
-        trust: int = 0,
-        deep: int = 0,
-    ) -> None:
+    def _launch(self, kernel: "Cooperative", row_offsets: Array, state: State, labels: Array, trust: int) -> None:
+        arguments = self._arguments(row_offsets, state, labels, self._memory[self._started])
+        arguments["trust"] = trust
+        kernel(1 + len(state.arcs) // ARCS_OF_A_CLUSTER, as_struct(arguments))
+
+    def _arguments(self, row_offsets: Array, state: State, labels: Array, memory: Array) -> NDArray[np.void]:
+        """A `DRAIN_ARGUMENTS` record for the next drain."""
         record = self.progress_records[self._started]
         self._started += 1
         arrays = {
@@ -145,8 +110,6 @@ class Drains:
             "vertices": self._vertices,
             **self._frontiers,
             "hubs": self._hubs,
-            "marks": self._marks,
-            "targets": self._targets,
             "memory": memory,
             "progress": record,
         }
@@ -155,9 +118,8 @@ class Drains:
             arguments[name] = array.data.ptr
         arguments["n"] = len(state.excess)
         arguments["patience"], arguments["small"], arguments["round_limit"] = PATIENCE, SMALL, ROUND_LIMIT
-        arguments["trust"], arguments["deep"] = trust, deep
         arguments["capacity"] = len(self._frontiers["search_even"])
-        kernel(1 + len(state.arcs) // ARCS_OF_A_CLUSTER, as_struct(arguments))
+        return arguments
 
     def cancel(self) -> None:
         """Stop the drains, by a copy on a stream of its own: a kernel might not get to run beside them."""
@@ -202,7 +164,7 @@ class Cooperative:
 
 
 @cache
-def _persistent(file: str, name: str, wide: bool, alone: bool) -> Cooperative:
+def persistent(file: str, name: str, wide: bool, alone: bool) -> Cooperative:
     """An eighth of the device is left to small work of others: searches bound by memory take a sixth longer then, and
     nobody waits for a long drain."""
     cluster = cluster_size()

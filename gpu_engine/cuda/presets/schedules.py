@@ -191,15 +191,16 @@ PRESETS: Final[Mapping[str, Preset]] = {
     "wbpr-vc-rcsr": Preset(wbpr_vc_rcsr, reversed_rows=True),
     "wbpr-vc-bcsr": Preset(wbpr_vc_bcsr),
 }
-DEFAULT: Final = "default"
+DEFAULT, WAVES = "default", "waves"
 
 
 def find(name: str) -> Preset | None:
-    """The preset of this name; None for "default". Raises `UnknownEngine` with the names that exist."""
-    if name == DEFAULT:
+    """The preset of this name; None for "default" and "waves", which are our own. Raises `UnknownEngine` with the names
+    that exist."""
+    if name in (DEFAULT, WAVES):
         return None
     if name not in PRESETS:
-        raise UnknownEngine(f"no preset {name!r}; there are {', '.join((DEFAULT, *PRESETS))}")
+        raise UnknownEngine(f"no preset {name!r}; there are {', '.join((DEFAULT, WAVES, *PRESETS))}")
     return PRESETS[name]
 
 
