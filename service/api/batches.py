@@ -1,7 +1,6 @@
 """Changes of a column of a graph: its capacities, those of its vertices, costs and lower bounds."""
 
 import re
-from dataclasses import replace
 from typing import Final, Literal
 
 from fastapi import Request
@@ -17,7 +16,6 @@ from service.api.bodies.tasks import JSON, ArgsTask, Beside, patch_task
 from service.api.headers import if_match, refuse_if_none_match, require_media_type
 from service.api.questions import body_for
 from service.api.replies.answers import answer
-from service.errors import ServiceError
 from service.models.capacities import Batch, OnMissing
 from service.protocol import ARROW_TYPE, Kind
 
@@ -33,16 +31,10 @@ async def answer_change(
     request: Request, backend: Backend, kind: Kind, name: str, body: Body, task: ArgsTask
 ) -> Response:
     """As `answer_body`, of operations that may stand in a `batch`: a refusal by the worker, who gets the only one of a
-    batch as it gets one that is the body itself, says so."""
-    beginning = bytes(body.view()[:BEGINNING_BYTES])  # the body is closed before the worker answers
+    batch as it gets one that is the body itself, says so, here and in the job."""
+    in_batch = OF_BATCH.match(bytes(body.view()[:BEGINNING_BYTES])) is not None
     args = await backend.parsers.args(body, task)
-    try:
-        return await answer(request, backend, kind, name, args, on_sent=body.close)
-    except ServiceError as error:
-        field = error.where.field
-        if field is not None and not field.startswith("/batch/") and OF_BATCH.match(beginning):
-            error.where = replace(error.where, operation=0, field=f"/batch/0{field}")
-        raise
+    return await answer(request, backend, kind, name, args, on_sent=body.close, in_batch=in_batch)
 
 
 async def answer_batch(

@@ -147,16 +147,22 @@ class Command(Message):
     """W3C trace context of the span that asked for it."""
 
     _carried: Arguments | None = PrivateAttr(default=None)
+    _in_batch: bool = PrivateAttr(default=False)
 
-    def carrying(self, args: Arguments) -> Self:
+    def carrying(self, args: Arguments, *, in_batch: bool = False) -> Self:
         """Give the command other arguments. They are written as they stand, since they may be megabytes of JSON."""
-        self._carried = args
+        self._carried, self._in_batch = args, in_batch
         return self
 
     @property
     def carried(self) -> Arguments | None:
         """The arguments that were given to it."""
         return self._carried
+
+    @property
+    def in_batch(self) -> bool:
+        """Whether its caller has operations in a `batch`, be it one. No worker is told: it does the same."""
+        return self._in_batch
 
     @property
     def n_bytes(self) -> int:
@@ -187,6 +193,13 @@ class Problem(Message):
     def where(self) -> dict[str, Any]:
         """What is at fault, as `gpu_engine.errors.Where` has it."""
         return self.model_dump(exclude={"code", "detail"})
+
+    def in_batch(self) -> Self:
+        """The same for a caller with a `batch`: of one with a single operation a worker tells as of a body that is
+        that operation."""
+        if self.field is None or self.field.startswith("/batch/"):
+            return self
+        return self.model_copy(update={"operation": 0, "field": f"/batch/0{self.field}"})
 
 
 class Envelope(Message):

@@ -84,8 +84,9 @@ class Dispatcher:
         body_digest: str | None = None,
         request_id: str | None = None,
         traceparent: str | None = None,
+        in_batch: bool = False,
     ) -> str:
-        """Queue a command for the graph's owner and return its job id.
+        """Queue a command for the graph's owner and return its job id. ``in_batch``: see `Command.in_batch`.
 
         A repeated key with the same digest returns the first job's id. Raises ServiceError: rate_limited,
         worker_unavailable, unknown_graph or idempotency_conflict. Cost: two round trips.
@@ -100,7 +101,7 @@ class Dispatcher:
             created_at=time.time(),
             request_id=request_id,
             traceparent=traceparent,
-        ).carrying(args)
+        ).carrying(args, in_batch=in_batch)
         return await self._send(command)
 
     async def _send(self, command: Command) -> str:

@@ -124,6 +124,7 @@ class FakeDispatcher:
         body_digest: str | None,
         request_id: str | None,
         traceparent: str | None,
+        in_batch: bool = False,
     ) -> str:
         self._check()
         over_the_wire = ARGS[kind].model_validate_json(args.to_json())

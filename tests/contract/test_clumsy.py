@@ -415,6 +415,28 @@ def test_what_is_named_twice_is_told_with_its_rows(http: httpx.Client) -> None:
     assert refused("POST", "/partition", parts) == ("/vertices", [1, 2], [], ["Bert"])
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("capacities", {"batch": [{"edges": ["sb"], "set": [1]}]}, "/batch/0/edges"),
+        ("capacities", {"edges": ["sb"], "set": [1]}, "/edges"),
+        ("capacities", {"batch": [ONE, {"edges": ["sb"], "set": [1]}]}, "/batch/1/edges"),
+        ("vertices", {"batch": [{"vertices": ["Ann"], "set": [1]}]}, "/batch/0/vertices"),
+        ("edges", {"batch": [{"op": "delete", "edges": ["sb"]}]}, "/batch/0/edges"),
+    ],
+)
+def test_a_job_tells_where_its_body_is_wrong_as_the_answer_does(
+    http: httpx.Client, path: str, body: dict[str, Any], field: str
+) -> None:
+    answered = http.patch(f"{TOWN}/{path}", json=body).json()
+    location = http.patch(f"{TOWN}/{path}", json=body, headers={"Prefer": "respond-async"}).headers["location"]
+    job = http.get(location, headers={"Prefer": "wait=30"}).json()
+    listed = next(other for other in http.get("/v1/jobs").json()["jobs"] if other["id"] == job["id"])
+    for problem in (job["error"], listed["error"], http.get(f"{location}/result").json()):
+        assert (problem["field"], problem.get("operation")) == (field, answered.get("operation"))
+    assert answered["field"] == field
+
+
 def test_a_finished_job_is_not_cancelled(http: httpx.Client) -> None:
     """Its state says so; that is no error."""
     job = http.post(f"{TOWN}/max-flow", headers={"Prefer": "respond-async"}).json()["id"]

@@ -75,10 +75,11 @@ async def ask(
     on_sent: Callable[[], None] = lambda: None,
     in_place: bool = False,
     wait: Wait | None = None,
+    in_batch: bool = False,
 ) -> Reply | Response:
     """Queue the command and wait: the worker's `Reply`, or the 202 to answer when the time is over.
 
-    `wait` is how it is waited for, `Dispatcher.wait` by default.
+    `wait` is how it is waited for, `Dispatcher.wait` by default. `in_batch`: see `Command.in_batch`.
 
     `in_place` is for a command that is only a part of what was asked: the caller's Idempotency-Key does not stand for
     it, and its reply is waited for as long as anybody may wait, else it is cancelled, and timeout is raised.
@@ -104,6 +105,7 @@ async def ask(
             body_digest=body_digest,
             request_id=request.state.request_id,
             traceparent=request.state.traceparent,
+            in_batch=in_batch,
         )
     except BaseException:
         ticket.leave(was_sent=False)
@@ -128,7 +130,8 @@ async def ask(
         await backend.dispatcher.until_job_written(job_id)
         return accepted(job_id, patience)
     if reply.status is not Status.SUCCEEDED:
-        raise refusal(reply.id, reply.status, reply.problem)
+        problem = reply.problem.in_batch() if in_batch and reply.problem is not None else reply.problem
+        raise refusal(reply.id, reply.status, problem)
     return reply
 
 
@@ -168,6 +171,7 @@ async def answer(
     args: Arguments,
     on_sent: Callable[[], None] = lambda: None,
     wait: Wait | None = None,
+    in_batch: bool = False,
 ) -> Response:
     """Ask, and answer with the worker's result as the body and its version as ETag. What was answered a moment ago, and
     is the answer still, is given again."""
@@ -178,7 +182,7 @@ async def answer(
         if (again := await repeats.find(question)) is not None:
             backend.metrics.repeated(kind)
             return again
-    reply = await ask(request, backend, kind, graph, args, on_sent=on_sent, wait=wait)
+    reply = await ask(request, backend, kind, graph, args, on_sent=on_sent, wait=wait, in_batch=in_batch)
     if isinstance(reply, Response):
         return reply
     response = await success(backend, reply)

@@ -159,7 +159,8 @@ async def get_job_result(
     if reply is None:
         return accepted(job.id, patience)
     if reply.status is not Status.SUCCEEDED:
-        raise refusal(reply.id, reply.status, reply.problem)
+        problem = reply.problem.in_batch() if job.in_batch and reply.problem is not None else reply.problem
+        raise refusal(reply.id, reply.status, problem)
     media_type = reply.envelope.media_type
     preferred(request.headers, (media_type,))
     if after is None or media_type in LINES:

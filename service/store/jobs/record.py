@@ -1,13 +1,13 @@
 """What is kept about a job, and what is read from it.
 
-The hash has from the beginning `kind`, `graph`, `worker`, `created_at` and `status`; `started_at` and `progress` once
-the job runs for longer; `attempts` if a worker left it behind; at its end `started_at`, `finished_at`, `reply` and, if
-it succeeded, `envelope` and either `result` or `result_blob`. `draft` says where the lines of an answer lie as they
-are written. A result that is no JSON lies in `file`, or in the blob
-that `file_blob` names, and `result` says what it is: API processes of the release before show that. `unwritten` stands
-there too: for a while after the end nobody is told of it before it has left the process of Redis. The job's id is in
-the list of all jobs, and until its end in that of its worker. Its outcome, its Idempotency-Key and the stream of its
-events are keys of their own.
+The hash has from the beginning `kind`, `graph`, `worker`, `created_at`, `status` and perhaps `in_batch`; `started_at`
+and `progress` once the job runs for longer; `attempts` if a worker left it behind; at its end `started_at`,
+`finished_at`, `reply` and, if it succeeded, `envelope` and either `result` or `result_blob`. `draft` says where the
+lines of an answer lie as they are written. A result that is no JSON lies in `file`, or in the blob that `file_blob`
+names, and `result` says what it is: API processes of the release before show that. `unwritten` stands there too: for a
+while after the end nobody is told of it before it has left the process of Redis. The job's id is in the list of all
+jobs, and until its end in that of its worker. Its outcome, its Idempotency-Key and the stream of its events are keys of
+their own.
 """
 
 import json
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from service.protocol import JSON_TYPE, STRINGS_TYPE, TERMINAL_STATUSES, Envelope, Kind, Problem, Reply, Status
 from service.store.jobs.outcomes import CANCELLED
@@ -37,9 +37,14 @@ SETTLES: Final = "settles"
 """The field beside a command by which its API process says that it knows `UNWRITTEN`. One of the release before does
 not say so, and would tell of such an end at once: what it asks for is ended when Redis cannot lose it any more."""
 
+IN_BATCH: Final = "in_batch"
+"""The field of a job whose caller has sent a `batch`: where it is wrong is told of that, as it is to who waits for the
+answer. A worker, which knows nothing of it, tells of the only operation of a batch as of a body that is one."""
+
 SHOWN: Final = (
     *("status", "kind", "graph", "worker", "progress", "created_at", "started_at", "finished_at", "reply"),
     UNWRITTEN,
+    IN_BATCH,
 )
 """What a list needs of a job: all but its result, which may be long."""
 
@@ -74,6 +79,8 @@ class JobInfo(BaseModel):
     """The name of the blob where a long result lies."""
     file_blob: str | None = None
     """The name of the blob where a result that is no JSON lies."""
+    in_batch: bool = Field(default=False, exclude=True)
+    """See `Command.in_batch`: what a worker has just told of its end does not say so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +158,7 @@ def read_reply(row: Row) -> Reply:
         "file": file,
         "file_blob": file_blob and file_blob.decode(),
         "envelope": envelope,
+        "problem": _told(reply.problem, row),
     }
     return reply.model_copy(update=found)
 
@@ -208,12 +216,13 @@ def describe(job_id: str, row: Row, outcome: bytes | None, position: int | None,
         started_at=_at(row.get(b"started_at")),
         finished_at=_at(row.get(b"finished_at")),
         error=problem,
+        in_batch=IN_BATCH.encode() in row,
     )
 
 
 def problem_of(row: Row) -> Problem | None:
     """The problem that a job has ended with, read without a look at its result."""
-    return Reply.model_validate_json(row[b"reply"]).problem if has_reply(row) else None
+    return _told(Reply.model_validate_json(row[b"reply"]).problem, row) if has_reply(row) else None
 
 
 def job_exists(keys: Keys, job_id: str) -> Read:
@@ -236,6 +245,11 @@ def oldest_waiting(pipe: Any, keys: Keys, worker: str) -> str:
     key = keys.waiting(worker)
     pipe.zrange(key, 0, 0, withscores=True)
     return key
+
+
+def _told(problem: Problem | None, row: Row) -> Problem | None:
+    """The problem as the caller of the job is told of it."""
+    return problem.in_batch() if problem is not None and IN_BATCH.encode() in row else problem
 
 
 def _at(seconds: bytes | None) -> datetime | None:

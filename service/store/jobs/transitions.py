@@ -12,7 +12,7 @@ from typing import Any, Final
 from service.protocol import Command, Kind, Reply, Status
 from service.store.jobs.idempotency import claim, key_name
 from service.store.jobs.outcomes import UNFINISHED_TTL_S, decision
-from service.store.jobs.record import SETTLES, UNWRITTEN, Draft, Fields, Result, reply_fields
+from service.store.jobs.record import IN_BATCH, SETTLES, UNWRITTEN, Draft, Fields, Result, reply_fields
 from service.store.keys import Keys
 from service.store.watched import Read
 
@@ -59,13 +59,15 @@ def enqueue(pipe: Any, keys: Keys, some: Sequence[Queued]) -> None:
         command = one.command
         claim(pipe, keys, command, UNFINISHED_TTL_S)  # the command may wait for long; its end shortens this
         job = keys.job(command.id)
-        fields = {
+        fields: Fields = {
             "kind": command.kind.value,
             "graph": command.graph,
             "worker": one.worker,
             "created_at": command.created_at,
             "status": Status.QUEUED.value,
         }
+        if command.in_batch:
+            fields[IN_BATCH] = 1
         pipe.hset(job, mapping=fields)
         pipe.expire(job, UNFINISHED_TTL_S)
         pipe.xadd(keys.commands(one.worker), {"command": one.text, SETTLES: 1})
