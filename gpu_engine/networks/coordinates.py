@@ -84,7 +84,8 @@ def check_crs(crs: object) -> None:
 
 
 def coordinates_of(x: Floats | None, y: Floats | None, crs: object = None) -> Coordinates | None:
-    """What the columns and the name of a body say together. Raises `InvalidNetwork` where one of them is missing."""
+    """What the columns and the name of a body say together. Spaces around the name are no part of it. Raises
+    `InvalidNetwork` where one of them is missing."""
     if x is None or y is None:
         if x is not None or y is not None:
             given, missing = ("x", "y") if y is None else ("y", "x")
@@ -92,7 +93,7 @@ def coordinates_of(x: Floats | None, y: Floats | None, crs: object = None) -> Co
         if crs is not None:
             raise InvalidNetwork("crs says what x and y are, and there are none", field="/crs")
         return None
-    found = WGS84 if crs is None else crs
+    found = WGS84 if crs is None else crs.strip(" ") if isinstance(crs, str) else crs
     check_crs(found)
     return Coordinates(x, y, str(found))
 

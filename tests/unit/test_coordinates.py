@@ -86,6 +86,15 @@ def test_the_name_of_coordinates_is_a_text() -> None:
     assert refused.value.where.field == "/crs"
 
 
+def test_spaces_around_the_name_of_coordinates_are_no_part_of_it() -> None:
+    places = {"x": [1, 2, 3], "y": [1, 2, 3]}
+    columns = {"tail": [0, 1], "head": [1, 2], "capacity": [1, 1], **places, "crs": "  EPSG:4326 "}
+    for edges in (read_json(json.dumps(columns).encode()), read_arrow(stream(EDGES, places, crs=" EPSG:4326  "))):
+        assert edges.coordinates is not None
+        assert edges.coordinates.crs == "EPSG:4326"
+        assert edges.coordinates.is_wgs84
+
+
 @pytest.mark.parametrize("crs", [3000 * "\n", [3000 * "x"], 300 * ["x"], {3000 * "x": 1}, 10**4000])
 def test_a_refusal_quotes_little_of_what_is_no_name_of_them(crs: object) -> None:
     with pytest.raises(InvalidNetwork, match="crs is a text such as") as refused:
