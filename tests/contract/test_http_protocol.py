@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import socket
 import threading
 import time
@@ -12,9 +13,10 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+import structlog
 import uvicorn
 
-from service.api.http import closing
+from service.api.http import closing, refusing
 from service.api.http import protocol as http_protocol
 from service.api.http.connections import Connections, ServerConfig
 from service.api.http.protocol import MAX_HEAD_BYTES, MAX_UNREAD_BYTES, BoundedProtocol
@@ -274,6 +276,41 @@ def test_a_refusal_has_a_date_and_the_id_of_its_request(address: Address, sent: 
     assert lines["x-request-id"] == json.loads(body)["request_id"]
     assert (lines["x-request-id"] == "mine") is known
     assert len(lines["x-request-id"]) == (4 if known else 32)
+
+
+class IdsOfLines(logging.Handler):
+    """The request ids under which lines are logged, as every line of the service gets that of its context."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[Any] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.found.append(structlog.contextvars.get_contextvars().get("request_id"))
+
+
+@pytest.mark.parametrize(
+    ("sent", "known"),
+    [
+        (b"nonsense\r\n\r\n", False),
+        (get("/x", "X-Request-Id: mine", "Transfer-Encoding: gzip"), True),
+        (CHUNKED.replace(b"\r\n\r\n", b"\r\nX-Request-Id: mine\r\n\r\n") + b"zz\r\n", True),
+        (get("/first", "X-Request-Id: other") + b"nonsense\r\n\r\n", False),
+    ],
+    ids=["no head", "coding", "body", "behind another"],
+)
+def test_the_line_of_a_refusal_has_the_id_of_its_answer(
+    address: Address, monkeypatch: pytest.MonkeyPatch, sent: bytes, known: bool
+) -> None:
+    monkeypatch.setattr(refusing, "TOLD_EVERY_S", 0.0)
+    logger, lines = logging.getLogger("uvicorn.error"), IdsOfLines()
+    logger.addHandler(lines)
+    try:
+        answer = exchange(address, sent)[-1]
+    finally:
+        logger.removeHandler(lines)
+    assert lines.found == [answer["request_id"]]
+    assert (answer["request_id"] == "mine") is known
 
 
 def test_a_broken_body_is_refused_once(address: Address, echo: Echo) -> None:

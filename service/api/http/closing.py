@@ -23,11 +23,17 @@ LINGER_S: Final = 2.0
 """Time for a refused caller to read the answer and to close."""
 
 
-def refusal(detail: str, asked: Iterable[tuple[bytes, bytes]], dated: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """The whole answer: head and body. `asked` are the headers of the request as far as they were read, `dated` those
-    that the server gives to every answer: its `Date`."""
+def id_of_refused(asked: Iterable[tuple[bytes, bytes]], begun: RequestResponseCycle | None) -> str:
+    """The id of a request that is refused as it is read: `asked` are its headers as far as they were read. One whose
+    body is refused has `begun`, and perhaps an id already."""
+    known: str | None = None if begun is None else begun.scope["state"].get("request_id")
+    sent = next((value for name, value in asked if name == b"x-request-id"), b"")
+    return known or request_id_of(sent.decode("latin-1"))
+
+
+def refusal(detail: str, request_id: str, dated: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """The whole answer: head and body. `dated` are the headers that the server gives to every answer: its `Date`."""
     status = STATUS[CODE]
-    request_id = request_id_of(next((value for name, value in asked if name == b"x-request-id"), b"").decode("latin-1"))
     said = {"type": "about:blank", "title": TITLES[CODE], "status": status, "code": CODE, "detail": detail, "rows": []}
     body = to_json(said | {"request_id": request_id})
     told = [

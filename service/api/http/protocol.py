@@ -18,7 +18,7 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.api.http.chunks import Chunks, Refused
-from service.api.http.closing import close_unless_begun, hang_up, refusal, reset
+from service.api.http.closing import close_unless_begun, hang_up, id_of_refused, refusal, reset
 from service.api.http.connections import Place, ServerConfig
 from service.api.http.cookies import ours
 from service.api.http.corked import Corked
@@ -233,13 +233,6 @@ class BoundedProtocol(HttpToolsProtocol):
             if self.place is not None:
                 self.place.free()
 
-    def send_400_response(self, msg: str) -> None:
-        """Answer what cannot be read as a request, and hang up."""
-        self._part, self._unread_bytes = Part.OVER, 0
-        self._head_timer.stop()
-        self.transport.write(refusal(msg, self.headers if self._begun else (), self.server_state.default_headers))
-        hang_up(self.transport, self._head_timer)
-
     def _read(self) -> None:
         """Give the parser what has come, up to the end of one request. The rest waits until that one is answered."""
         began, self._has_turn_to_come = time.perf_counter(), False
@@ -309,15 +302,19 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _refuse(self, why: str) -> None:
         """Answer 400, unless the request has been answered already, and hang up."""
-        self.config.refusals.tell(why)
-        if self._part is Part.HEAD:
-            self.send_400_response(why)
-        elif self.cycle.response_started:
+        begun = None if self._part is Part.HEAD else self.cycle
+        request_id = id_of_refused(self.headers if self._begun else (), begun)
+        self.config.refusals.tell(why, request_id)
+        if begun is not None and begun.response_started:
             self.transport.close()
-        else:
-            self.cycle.disconnected = True  # whoever reads the body need not wait for the rest
-            self.cycle.message_event.set()
-            self.send_400_response(why)
+            return
+        if begun is not None:
+            begun.disconnected = True  # whoever reads the body need not wait for the rest
+            begun.message_event.set()
+        self._part, self._unread_bytes = Part.OVER, 0
+        self._head_timer.stop()
+        self.transport.write(refusal(why, request_id, self.server_state.default_headers))
+        hang_up(self.transport, self._head_timer)
 
     def _next(self) -> None:
         """Begin the head of the next request, as this one is over."""
