@@ -6,9 +6,9 @@ per edge), ``closed`` (a boolean per edge: nothing passes until it is reopened),
 ``vertices`` with ``vertex_capacity``, what may pass each of these vertices; ``x`` and ``y``, where each vertex lies, in
 the order of the vertices, and ``crs``.
 
-Capacities are numbers of the caller's unit, strings of such numbers, or ``"inf"``. Tails, heads, source and
-sink are vertex indices if they are integers and there are no ``vertex_labels``; else they are names: those
-of ``vertex_labels``, or, if they are strings without it, numbered in the order they first appear.
+Capacities are numbers of the caller's unit, strings of such numbers, or ``"inf"``, as other programs spell it too.
+Tails, heads, source and sink are vertex indices if they are integers and there are no ``vertex_labels``; else they are
+names: those of ``vertex_labels``, or, if they are strings without it, numbered in the order they first appear.
 """
 
 import json
@@ -33,6 +33,7 @@ from gpu_engine.networks.coordinates import Coordinates, coordinates_of
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.rounding import AS_WRITTEN, Precision
 from gpu_engine.text.counted import counted
+from gpu_engine.text.infinity import as_inf
 from gpu_engine.text.json_fault import json_fault
 from gpu_engine.text.near import did_you_mean
 from gpu_engine.types import BoolArray, UnitArray
@@ -213,7 +214,7 @@ def _integers(column: list[int], what: str) -> NDArray[np.int64]:
 
 
 def _capacities(column: list[Any], precision: Precision, place: Place) -> _capacity.Amounts:
-    numbers = _numbers(column, place.amounts, "is neither a number nor 'inf'")
+    numbers = _numbers(as_inf(column), place.amounts, "is neither a number nor 'inf'")
     if isinstance(numbers, np.ndarray):
         return _capacity.from_whole(numbers, place, precision)
     return _capacity.from_text(numbers, place, precision)
@@ -338,9 +339,7 @@ def _terminal(body: Mapping[str, Any], what: str, labels: Names | None) -> int |
 
 
 def _undirected(flags: Any) -> bool | BoolArray:
-    if isinstance(flags, bool):
-        return flags
-    return _flags(flags, "undirected", "true, false or an array of them")
+    return flags if isinstance(flags, bool) else _flags(flags, "undirected", "true, false or an array of them")
 
 
 def _flags(column: Any, what: str, wanted: str) -> BoolArray:

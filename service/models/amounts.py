@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 from pydantic import WithJsonSchema
 from typing_extensions import TypeAliasType
 
-AMOUNT_TEXT: Final = r"^(inf|[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?)$"
+AMOUNT_TEXT: Final = r"^([Ii][Nn][Ff]([Ii][Nn][Ii][Tt][Yy])?|[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?)$"
 
 Amount = TypeAliasType(
     "Amount",

@@ -31,7 +31,7 @@ READ = {
     "1e+2": 100_000,
     "0": 0,
     "-0": 0,
-    "inf": INFINITE,
+    **dict.fromkeys(("inf", "Inf", "INF", "Infinity", "infinity"), INFINITE),
 }
 REFUSED = [
     *(
@@ -49,9 +49,12 @@ REFUSED = [
         "+",
         "--4",
         "nan",
-        "Infinity",
-        "INF",
+        "infinit",
+        "\u0131nf",
+        "inf ",
+        "+inf",
         "-inf",
+        "-Infinity",
     ),
     *("\u0664", "-4", "0.0001", "1e30", "9223372036854775807", "true", "4\n", "1e999999999"),
 ]
