@@ -120,6 +120,24 @@ def test_networkx_by_index() -> None:
     }
 
 
+@pytest.mark.parametrize("kind", [nx.DiGraph, nx.MultiDiGraph])
+def test_a_function_may_say_the_capacities_of_a_networkx_graph(kind: type) -> None:
+    """As NetworkX's own flows take one: of tail, head and attributes, None for an edge that is hidden."""
+    graph = kind()
+    graph.add_edge("s", "a", lanes=2)
+    graph.add_edge("a", "t", lanes=3)
+    graph.add_edge("s", "t", lanes=0)
+
+    def width(tail: str, head: str, attributes: dict[str, int]) -> int | None:
+        return 100 * attributes["lanes"] + (tail == "s") if attributes["lanes"] else None
+
+    sent = as_json(graph_body(graph, {"capacity": width}))
+    ends = zip(sent["tail"], sent["head"], sent["capacity"], strict=True)
+    assert sorted(ends) == [("a", "t", 300), ("s", "a", 201), ("s", "t", 0)]
+    with pytest.raises(InvalidInput, match="names an edge attribute, or is a function of an edge's tail, head"):
+        graph_body(graph, {"capacity": [1, 2, 3]})
+
+
 def test_attributes_of_edges_may_be_their_ids_and_say_which_are_closed() -> None:
     graph = nx.DiGraph()
     graph.add_edge(0, 1, capacity=3, id="a", shut=True)

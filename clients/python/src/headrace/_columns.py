@@ -37,8 +37,9 @@ class GraphColumns(TypedDict, total=False):
     tail: Sequence[Vertex] | NDArray[Any] | Series | str
     """Vertex indices or labels, m rows."""
     head: Sequence[Vertex] | NDArray[Any] | Series | str
-    capacity: Sequence[Amount] | NDArray[Any] | Series | str
-    """m amounts; `math.inf` never limits. With a NetworkX graph: the edge attribute, "capacity" by default."""
+    capacity: Sequence[Amount] | NDArray[Any] | Series | str | Callable[[Any, Any, Any], Any]
+    """m amounts; `math.inf` never limits. With a NetworkX graph: the edge attribute, "capacity" by default, or, as from
+    NetworkX 3.7 on, a function of an edge's tail, head and attributes; an edge for which it is None carries nothing."""
     n_vertices: int | None
     """One more than the largest index by default; not needed with labels."""
     undirected: bool | Sequence[bool] | NDArray[np.bool_] | Series | str | None
@@ -145,9 +146,6 @@ def _of_networkx(graph: Any, columns: GraphColumns) -> GraphColumns:
 
     An edge without the attribute is unlimited, as in NetworkX; a graph none of whose edges has it is refused.
     """
-    attribute = columns.get("capacity", "capacity")
-    if not isinstance(attribute, str):
-        raise InvalidInput("with a NetworkX graph, capacity names an edge attribute")
     nodes = list(graph.nodes)
     kinds = set(map(type, nodes))
     are_whole = all(kind is int or issubclass(kind, np.integer) for kind in kinds)  # NumPy's, as arrays give them
@@ -156,12 +154,10 @@ def _of_networkx(graph: Any, columns: GraphColumns) -> GraphColumns:
     if len(set(name.values())) != len(nodes):
         raise InvalidInput(f"{_alike(name)} have the same str(), by which nodes are called unless all are integers")
     edges = list(graph.edges(data=True))
-    if edges and not any(attribute in data for _, _, data in edges):
-        raise InvalidInput(f"no edge has the attribute {attribute!r}: {_others(edges)}")
     described: GraphColumns = {
         "tail": [name[tail] for tail, _, _ in edges],
         "head": [name[head] for _, head, _ in edges],
-        "capacity": [data.get(attribute, np.inf) for _, _, data in edges],
+        "capacity": _capacities(edges, columns.get("capacity", "capacity")),
         "undirected": not graph.is_directed(),
     }
     if are_whole and set(nodes) == set(range(len(nodes))):
@@ -185,6 +181,20 @@ def _of_networkx(graph: Any, columns: GraphColumns) -> GraphColumns:
         if columns.get(terminal) is not None:
             merged[terminal] = name.get(columns[terminal], columns[terminal])
     return merged
+
+
+def _capacities(edges: Sequence[tuple[Any, Any, Mapping[Any, Any]]], capacity: Any) -> list[Any]:
+    """The capacities of the edges of a NetworkX graph by an attribute of them, or by a function of tail, head and
+    attributes, which hides an edge by None."""
+    if callable(capacity):
+        amounts = (capacity(tail, head, data) for tail, head, data in edges)
+        return [0 if amount is None else amount for amount in amounts]
+    if not isinstance(capacity, str):
+        told = "an edge attribute, or is a function of an edge's tail, head and attributes"
+        raise InvalidInput(f"with a NetworkX graph, capacity names {told}; for a column of amounts send columns")
+    if edges and not any(capacity in data for _, _, data in edges):
+        raise InvalidInput(f"no edge has the attribute {capacity!r}: {_others(edges)}")
+    return [data.get(capacity, np.inf) for _, _, data in edges]
 
 
 def _alike(name: Mapping[Any, Vertex]) -> str:

@@ -87,17 +87,18 @@ def content_of(
 
     Raises `InvalidInput` for floats so large that no place is left to round to.
     """
+    amounts = rounded(capacity)
     columns: GraphColumns = {
         "n_vertices": n_vertices,
         "tail": np.array(tail, np.int64),
         "head": np.array(head, np.int64),
-        "capacity": rounded(capacity),
+        "capacity": amounts,
         "undirected": undirected,
     }
     if cost is not None:
         columns["cost"] = rounded(cost)
     if places := places_of_amounts(beside):
-        columns["decimals"] = max(places, places_of_amounts(columns["capacity"]))
+        columns["decimals"] = max(places, places_of_amounts(amounts))
     return Content.of(columns)
 
 
