@@ -179,11 +179,16 @@ def test_ids_and_closed_edges_go_along_and_come_back(service: Service, library: 
     with Client(service.url) as client:
         columns = {"tail": ["s", "s", "a"], "head": ["a", "t", "t"], "capacity": [1, 2, 3], "edge_ids": ["x", "y", "z"]}
         town = client.put_graph("shut", **columns, closed=[False, True, False])
+        town.insert_edges(["s"], ["t"], [math.inf], edge_ids=["w"])
+        town.close(["w"])
         drawn = town.to_networkx() if library == "networkx" else town.to_igraph()
         back = client.put_graph("back", drawn, edge_ids="id", closed="closed")
         page = back.capacities()
-        assert dict(zip(page.edge_ids, page.closed, strict=True)) == {"x": False, "y": True, "z": False}
+        assert dict(zip(page.edge_ids, page.closed, strict=True)) == {"x": False, "y": True, "z": False, "w": True}
+        assert dict(zip(page.edge_ids, page.capacity, strict=True)) == {"x": 1, "y": 2, "z": 3, "w": math.inf}
         assert back.max_flow("s", "t").value == 1
+        back.reopen(["y"])
+        assert back.max_flow("s", "t").value == 3
         back.delete()
         town.delete()
 

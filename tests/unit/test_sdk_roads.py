@@ -252,7 +252,7 @@ def test_networkx_gets_what_it_means() -> None:
     assert sorted(graph.nodes) == [0, 1, 2, 3]
     assert graph.edges[0, 1] == {"id": "a", "capacity": 3}
     assert graph.edges[1, 2] == {"id": "b"}
-    assert graph.edges[1, 0] == {"id": "c", "capacity": 0, "closed": True}
+    assert graph.edges[1, 0] == {"id": "c", "capacity": 0, "closed": True, "open_capacity": 4}
     assert nx.maximum_flow_value(graph, 0, 2) == 3
 
 

@@ -18,6 +18,9 @@ from headrace._tables import of_table
 OWN = ("tail", "head", "n_vertices", "undirected", "vertex_labels")
 """What a graph of another library says of itself."""
 
+OPEN_CAPACITY = "open_capacity"
+"""The attribute that closed edges have beside their capacity of 0 in what `to_networkx` and `to_igraph` give."""
+
 SHOWN = 8
 """Names in an error message."""
 
@@ -46,7 +49,8 @@ class GraphColumns(TypedDict, total=False):
     """Whether all edges, or which, carry flow either way."""
     closed: Sequence[bool] | NDArray[np.bool_] | Series | str | None
     """Which edges let nothing through until they are reopened. With a NetworkX or igraph graph it may be the name of
-    the edge attribute; an edge without it is open."""
+    the edge attribute; an edge without it is open. A closed one that has the attribute `open_capacity`, as in what
+    `to_networkx` gives, has that capacity once it is reopened."""
     edge_ids: Sequence[EdgeId] | NDArray[Any] | Series | str | None
     """Your ids, unique; the row numbers by default. With a NetworkX or igraph graph it may be the name of the attribute
     that all edges have."""
@@ -172,7 +176,7 @@ def _of_networkx(graph: Any, columns: GraphColumns) -> GraphColumns:
                 told = f"no edge has the attribute {named!r}: {_others(edges)}"
                 raise InvalidInput(told.replace("capacity=", f"{of}="))
             described[of] = [data.get(named, 0) for _, _, data in edges]
-    described |= _ids_and_closed(columns, lambda named: [data.get(named) for _, _, data in edges])
+    described |= _ids_and_closed(columns, described, lambda named: [data.get(named) for _, _, data in edges])
     _refuse_own("a NetworkX graph", columns, described)
     limits = _limits(columns, [(name[node], data) for node, data in graph.nodes(data=True)])
     # mypy cannot merge dicts whose members may be absent; all names here are those of GraphColumns
@@ -234,7 +238,7 @@ def _of_igraph(graph: Any, columns: GraphColumns) -> GraphColumns:
     def of_edges(name: str) -> list[Any]:
         return list(graph.es[name]) if name in graph.es.attributes() else [None] * len(ends)
 
-    described |= _ids_and_closed(columns, of_edges)
+    described |= _ids_and_closed(columns, described, of_edges)
     crs = graph["crs"] if "crs" in graph.attributes() else None
     _refuse_own("an igraph graph", columns, described)
     limits = _limits(columns, [(label(vertex.index), vertex.attributes()) for vertex in graph.vs])
@@ -242,9 +246,12 @@ def _of_igraph(graph: Any, columns: GraphColumns) -> GraphColumns:
     return {**columns, **described, **limits, **places(range(graph.vcount()), column_of, crs, columns)}  # type: ignore[typeddict-item]
 
 
-def _ids_and_closed(columns: GraphColumns, column_of: Callable[[str], list[Any]]) -> GraphColumns:
+def _ids_and_closed(
+    columns: GraphColumns, described: GraphColumns, column_of: Callable[[str], list[Any]]
+) -> GraphColumns:
     """The ids of the edges, and which are closed, by the attributes that the caller names; ``column_of`` one has a
-    value for each edge, None where it has none. No edge needs `closed`, which `to_networkx` gives to closed ones."""
+    value for each edge, None where it has none. No edge needs `closed`, which `to_networkx` gives to closed ones. Their
+    capacities, where they are ``described`` by an attribute, are those that they have open."""
     found: GraphColumns = {}
     ids, closed = columns.get("edge_ids"), columns.get("closed")
     if isinstance(ids, str):
@@ -260,6 +267,10 @@ def _ids_and_closed(columns: GraphColumns, column_of: Callable[[str], list[Any]]
         if odd:
             raise InvalidInput(f"the attribute {closed!r} of edges is True or False, not {odd[0]!r:.80}")
         found["closed"] = np.array([bool(flag) for flag in flags], np.bool_)
+        amounts: Any = described.get("capacity")
+        if amounts is not None and isinstance(columns.get("capacity", "capacity"), str):
+            rows = zip(flags, column_of(OPEN_CAPACITY), amounts, strict=True)
+            found["capacity"] = [kept if flag and kept is not None else amount for flag, kept, amount in rows]
     return found
 
 

@@ -186,7 +186,7 @@ def _edges(
     data: dict[str, Any] = {"id": edge_id}
     data |= {name: amount for name, amount in (("cost", cost), ("lower", lower)) if amount is not None}
     if closed:
-        data |= {"capacity": 0, "closed": True}
+        data |= {"capacity": 0, "closed": True, "open_capacity": capacity}
     elif capacity != INFINITY:
         data["capacity"] = capacity
     if not (undirected and both_ways):

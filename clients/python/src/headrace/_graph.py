@@ -192,12 +192,13 @@ class Graph(
 
         A `DiGraph`, or a `Graph` if all edges are undirected, or their multigraphs if there are parallel edges. Edges
         have `id`, `capacity` and, if there are any, `cost` and `lower`, each an `int` or `Decimal`; unlimited ones have
-        no `capacity`, as NetworkX means it, closed ones have 0 and ``closed=True``. Beside directed edges an undirected
+        no `capacity`, as NetworkX means it, closed ones have 0, ``closed=True``, and as `open_capacity` what they let
+        through once they are reopened (`math.inf` without a limit). Beside directed edges an undirected
         one is two with ``undirected=True``. Nodes whose vertex has a capacity have `capacity`, `math.inf` where it does
         not limit now; ``put_graph(..., vertex_capacities="capacity")`` reads it back. Where the graph has coordinates,
         nodes have `x` and `y`, and the graph its `crs`; with ``multigraph=True``, which makes a multigraph of any, it
         is what OSMnx takes. ``put_graph(..., edge_ids="id", closed="closed")`` reads the ids back, and which edges are
-        closed; what a closed edge lets through once it is reopened is not told.
+        closed, with their `open_capacity`.
 
         Raises `VersionConflict` if the graph changes meanwhile.
         """
@@ -207,8 +208,8 @@ class Graph(
 
     def to_igraph(self, *, page: int = 100_000, timeout_s: float | None = None) -> Any:
         """The same for igraph, which must be installed: edges have the attributes `id`, `capacity` (unlimited ones
-        `math.inf`), and `cost`, `lower`, `closed` and `undirected` if any has; vertices `name`, unless they are
-        numbered, `capacity` if any has one (None: none), and `x` and `y`, with the `crs` of the graph, where
+        `math.inf`), and `cost`, `lower`, `closed`, `open_capacity` and `undirected` if any has; vertices `name`, unless
+        they are numbered, `capacity` if any has one (None: none), and `x` and `y`, with the `crs` of the graph, where
         it has coordinates."""
         pages = self._pages(page, timeout_s)
         return pages.igraph()
