@@ -425,7 +425,8 @@ def the_table_shows_the_edges_as_they_are_without_an_answer_too(walk: Walk) -> N
 
 
 def vertices_that_pay_for_the_cut_are_named(walk: Walk) -> None:
-    """In the summary and the table; "Show the cut" leads to them, and the picture has a ring around each."""
+    """In the summary and the table; "Show the cut" leads to them, and the picture has a ring around each. An edge at
+    such a vertex says what it lets through, whether the cut pays for it or not."""
     with Client(walk.url, api_key=walk.admin) as client:
         ends: dict[str, Any] = {"tail": ["s", "u", "s", "v"], "head": ["u", "t", "v", "t"]}
         client.put_graph("passed", **ends, capacity=[9, 9, 0.5, 9], vertex_capacities={"u": 2.5}, source="s", sink="t")
@@ -441,12 +442,22 @@ def vertices_that_pay_for_the_cut_are_named(walk: Walk) -> None:
     walk.page.press_button("Show the cut")
     walk.page.until("window.rings === 1 || null")
     walk.page.press_button("u")
+    choice = "(() => {{ which.value = '{}'; which.dispatchEvent(new Event('change')); }})()"
+    facts = "[...document.querySelectorAll('.one .facts div')].map((fact) => fact.innerText.split(/\\s+/).join(' '))"
+    walk.page.js(choice.format("all"))
+    walk.page.press_button("0")
+    walk.page.until(f"{facts}.join() === 'capacity 9,capacity of u 2.5,flow 2.5,used 28 %'")
+    walk.page.js(choice.format("cut"))
     with Client(walk.url, api_key=walk.admin) as client:
         client.graph("passed").patch(vertices=["u"], set=[0])
     walk.until_value("0.5")
     with Client(walk.url, api_key=walk.admin) as client:
         client.graph("passed").close([2])
     walk.page.shows("0 edges")
+    with Client(walk.url, api_key=walk.admin) as client:
+        client.graph("passed").patch(vertices=["u"], set=[100])
+    walk.until_value("9")
+    walk.page.until(f"{facts}.includes('capacity of u 100') || null")
 
 
 def lower_bounds_are_said_to_be_ignored(walk: Walk) -> None:

@@ -1,7 +1,7 @@
 // One edge: what is known of it, what another capacity would do, and the same for real.
 
 import { ask, graphPath, send, text } from "./api.js";
-import { bar, fill, h, may, number, problemBox, say, signed } from "./dom.js";
+import { bar, cutOff, fill, h, may, number, problemBox, say, signed } from "./dom.js";
 
 const AMOUNT = /^(\d+(\.\d+)?|inf)$/;
 
@@ -29,6 +29,7 @@ export class EdgePanel {
     }
     const { row } = this;
     const [tail, head] = net.ends(row);
+    const limited = [...new Set([net.tail[row], net.head[row]])].filter((at) => net.limits.has(at));
     const typed = this.amount?.value;
     const fact = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, value));
     const tags = [net.cut[row] ? h("span", { class: "tag cut" }, "in the cut") : null, net.closed[row] ? h("span", { class: "tag bad" }, "closed") : null];
@@ -48,6 +49,7 @@ export class EdgePanel {
       h("dl", { class: "facts small" }, fact("capacity", number(net.capacity(row))),
         net.lowers ? fact("lower bound", number(net.lower(row))) : null,
         net.costs ? fact("cost", number(net.cost(row))) : null,
+        limited.map((at) => fact(`capacity of ${cutOff(String(net.vertices[at]), 24)}`, number(net.limits.get(at)))),
         net.isSolved ? fact("flow", number(net.amount(row))) : null,
         net.isSolved ? fact("used", net.used(row)) : null),
       h("p", {}, close),

@@ -42,10 +42,11 @@ export class Network {
     this.unlimited = edges.unlimited;
     this.closed = edges.closed;
     this.undirected = edges.undirected;
-    this.x = vertices ? vertices.x : null;
-    this.y = vertices ? vertices.y : null;
+    this.x = vertices.x ?? null;
+    this.y = vertices.y ?? null;
     this.isGeographic = ["EPSG:4326", "OGC:CRS84"].includes(info.coordinates);
-    this.name(edges, vertices ? vertices.names : null);
+    this.name(edges, info.coordinates ? vertices.vertices : null);
+    this.limit(vertices);
     this.forget();
   }
 
@@ -68,6 +69,15 @@ export class Network {
     this.head = Int32Array.from(edges.head, place);
     this.n = this.vertices.length;
     this.rows = null;
+  }
+
+  // What the vertices let through that do not let through all, by their places here.
+  limit({ vertices, capacity, unlimited }) {
+    this.limits = new Map();
+    vertices.forEach((name, at) => {
+      const place = this.places.get(plain(name));
+      if (place !== undefined && !unlimited[at]) this.limits.set(place, decimal(capacity[at], this.decimals));
+    });
   }
 
   rowOf(id) {
@@ -158,7 +168,7 @@ export class Network {
   }
 }
 
-// Read all edges, and the coordinates if there are some, at one version. `onPart` gets the fraction that is there.
+// Read all edges, the capacities of vertices, and the coordinates if there are some, at one version. `onPart` gets the fraction that is there.
 export async function readNetwork(name, onPart = () => {}) {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -179,11 +189,8 @@ async function readOnce(name, onPart) {
   }
   const headers = tag ? { "If-Match": tag } : {};
   const edges = await pages(graphPath(name, "/capacities"), headers, (done) => onPart(done / Math.max(1, info.n_edges)));
-  let vertices = null;
-  if (info.coordinates) {
-    const columns = await pages(graphPath(name, "/vertices"), headers, () => {}, "&all=true");
-    vertices = { names: columns.vertices, x: columns.x, y: columns.y };
-  }
+  // Of a graph without coordinates those that have a capacity are all that there is to know.
+  const vertices = await pages(graphPath(name, "/vertices"), headers, () => {}, info.coordinates ? "&all=true" : "");
   return new Network(info, info.version, { ids: edges.edge_ids, ...edges }, vertices);
 }
 
