@@ -170,6 +170,17 @@ def test_other_refusals() -> None:
         grid.mask(answer)
 
 
+def test_what_is_masked_has_no_weight() -> None:
+    image = np.ones((2, 3), int)
+    masked = np.ma.array(image, mask=[[True, False, True], [False, False, False]])
+    for arguments in ((masked, image, 1), (image, masked, 1), (image, image, masked)):
+        with pytest.raises(InvalidInput, match="is a masked array, of which 2 of 6 have no value"):
+            Grid(*arguments)
+    grid = Grid(np.ma.array(image), image, 1)  # nothing of it is masked
+    with pytest.raises(InvalidInput, match="where is a masked array"):
+        grid.update(source=image, where=masked > 0)
+
+
 @pytest.mark.parametrize("said", [{"capacity": 3}, {"undirected": True}, {"tail": 0}])
 def test_what_an_image_says_itself_is_not_said_again(said: dict[str, Any]) -> None:
     image = Grid(np.ones((3, 3)), np.ones((3, 3)), links=1)

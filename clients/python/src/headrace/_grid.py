@@ -36,13 +36,14 @@ class Grid:
             each of the `directions`. What would lead out of the image is not looked at.
         neighbourhood: 4 or 8 in two dimensions, 6 or 26 in three; by default along the axes alone.
 
-    Raises `InvalidInput` for arrays of other shapes. Takes 13 bytes and the capacity for each edge.
+    Raises `InvalidInput` for arrays of other shapes, or with masked values. Takes 13 bytes and the capacity for each
+    edge.
     """
 
     def __init__(
         self, source: NDArray[Any], sink: NDArray[Any], links: Weights, *, neighbourhood: int | None = None
     ) -> None:
-        source = np.asarray(source)
+        source = _whole(source, "source")
         self.shape: Shape = source.shape
         if source.ndim not in FACES or not source.size:
             raise InvalidInput(f"an image has two or three dimensions and some pixels, not the shape {source.shape}")
@@ -116,19 +117,27 @@ class Grid:
         return Update(edges=np.concatenate([rows for rows, _ in parts]), set=_joined([values for _, values in parts]))
 
     def _of_pixels(self, given: NDArray[Any], name: str) -> NDArray[Any]:
-        array = np.asarray(given)
+        array = _whole(given, name)
         if array.shape != self.shape:
             raise InvalidInput(f"{name} has the shape {array.shape}, the image {self.shape}")
         return array.ravel()
 
     def _of_links(self, given: Weights) -> Iterator[NDArray[Any]]:
         """The weights of the links, direction by direction."""
-        weights, k = np.asarray(given), len(self.directions)
+        weights, k = _whole(given, "links"), len(self.directions)
         if weights.shape not in ((), self.shape, (k, *self.shape)):
             shapes = f"a number, or an array of the shape {self.shape} or {(k, *self.shape)}"
             raise InvalidInput(f"links is {shapes}, not {weights.shape}")
         each = np.broadcast_to(weights, (k, *self.shape))
         return (each[i][_window(self.shape, step)].ravel() for i, step in enumerate(self.directions))
+
+
+def _whole(given: Any, name: str) -> NDArray[Any]:
+    """As an array. Raises `InvalidInput` for one of which something is masked: what lies below a mask is no value."""
+    masked = np.count_nonzero(np.ma.getmaskarray(given)) if isinstance(given, np.ma.MaskedArray) else 0
+    if masked:
+        raise InvalidInput(f"{name} is a masked array, of which {masked} of {given.size} have no value")
+    return np.asarray(given)
 
 
 def _directions(n_axes: int, *, all_of_them: bool) -> tuple[Shape, ...]:
