@@ -1,5 +1,6 @@
 """Lines and fields of an ASCII text as arrays of offsets: millions of lines without a Python loop."""
 
+import codecs
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.errors import CapacityOverflow, InvalidNetwork
 from gpu_engine.formats._place import Place
+from gpu_engine.text.json_fault import UTF_16
 from gpu_engine.types import BoolArray
 
 Bytes = NDArray[np.uint8]
@@ -74,13 +76,17 @@ class Fields:
 
 
 def as_text(data: bytes | memoryview) -> Bytes:
-    """uint8 view of an ASCII text. A byte of 0, which a crash leaves where the text ended on the disk, is refused."""
-    text = np.frombuffer(data, dtype=np.uint8)
+    """uint8 view of an ASCII text, without the mark of UTF-8 before it that editors of Windows write. A byte of 0,
+    which a crash leaves where the text ended on the disk, is refused."""
+    begins = bytes(data[: len(codecs.BOM_UTF8)])
+    text = np.frombuffer(data, dtype=np.uint8)[len(begins) if begins == codecs.BOM_UTF8 else 0 :]
     foreign = (text > 127) | (text == 0)
     if foreign.any():
         at = int(np.argmax(foreign))
         line = 1 + int(np.count_nonzero(text[:at] == NEWLINE))
         told = "is not ASCII" if text[at] else "is no text: the file is damaged, or not what it is said to be"
+        if begins.startswith(UTF_16):
+            told = "is not ASCII, but the text begins like UTF-16: save it as UTF-8"
         raise InvalidNetwork(f"line {line}: byte {int(text[at])} {told}", lines=[line])
     return text
 

@@ -63,3 +63,20 @@ def test_unknown_kinds_are_refused(tmp_path: Path) -> None:
 
 def test_every_suffix_has_a_reader() -> None:
     assert set(SUFFIXES.values()) == set(MEDIA_TYPES)
+
+
+ASCII_TEXTS = {
+    "text/x-dimacs": "p max 3 1\r\na 1 2 5\r\n",
+    "text/x-matrix-market": "%%MatrixMarket matrix coordinate integer general\r\n3 3 1\r\n1 2 5\r\n",
+    "text/x-adjacency-matrix": "0 5\r\n0 0\r\n",
+}
+
+
+@pytest.mark.parametrize("media_type", ASCII_TEXTS)
+def test_texts_as_editors_of_windows_write_them(media_type: str) -> None:
+    text = ASCII_TEXTS[media_type]
+    assert read(text.encode("utf-8-sig"), media_type).capacity.tolist() == [5]
+    with pytest.raises(InvalidNetwork, match="line 1: byte 255 is not ASCII, but the text begins like UTF-16: save it"):
+        read(b"\xff\xfe" + text.encode("utf-16-le"), media_type)
+    with pytest.raises(InvalidNetwork, match="line 2: byte 195 is not ASCII"):
+        read(text.replace("\n", "\né", 1).encode("utf-8-sig"), media_type)
