@@ -11,11 +11,11 @@ from functools import partial
 from typing import BinaryIO, Final, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpu_engine import formats
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats.reading import count_arrays, count_objects, json_bytes
+from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.rounding import AS_WRITTEN, Precision, Rounding
 from gpu_engine.networks.validate import check
 from service.api.bodies.arrow import PatchLimits, patch_bytes, patch_from_arrow
@@ -101,8 +101,7 @@ class GraphTask:
         with _telling_of_lost_bytes(body, self.media_type):
             edges = formats.read(body, self.media_type, self.limits, self.precision)
         check(edges)
-        for names in (edges.vertex_labels, edges.edge_ids):
-            _check_names(names)
+        _check_names(edges)
         formats.pack_into(edges, out)
 
 
@@ -312,9 +311,13 @@ def _candidate_bytes(body: memoryview) -> int:
     return _json_bytes(body) + LIST_BYTES * count_arrays(body)
 
 
-def _check_names(names: Sequence[str] | NDArray[np.int64] | None) -> None:
-    """Refuse names that no question or PATCH could name later."""
-    if names is None or isinstance(names, np.ndarray):
-        return
-    if max(map(len, names), default=0) > MAX_LABEL_CHARS:
-        raise ServiceError("too_large", f"a label or an edge id has at most {MAX_LABEL_CHARS} characters")
+def _check_names(edges: EdgeList) -> None:
+    """Refuse names that no question or PATCH could name later, with the rows of the edges that have them."""
+    for names, field in ((edges.edge_ids, "/edge_ids"), (edges.vertex_labels, None)):
+        if names is None or isinstance(names, np.ndarray) or max(map(len, names), default=0) <= MAX_LABEL_CHARS:
+            continue
+        wrong = [at for at, name in enumerate(names) if len(name) > MAX_LABEL_CHARS]
+        rows = wrong if field else np.flatnonzero(np.isin(edges.tail, wrong) | np.isin(edges.head, wrong)).tolist()
+        where, found = f"row {rows[0]}: " if rows else "", names[wrong[0]]
+        most = f"a label or an edge id has at most {MAX_LABEL_CHARS} characters"
+        raise ServiceError("too_large", f"{where}{most}, and {found[:20]!r}... has {len(found)}", rows, field=field)
