@@ -118,8 +118,8 @@ class MaxFlowBody(TerminalsBody):
         if encoding == "geojson" and self.fields is not None and not {"cut", "flow"} <= set(self.fields):
             detail = "GeoJSON shows the flow and the cut in any case: leave `fields` out, or name both"
             raise ServiceError("invalid_body", detail, field="/fields")
-        if encoding == "geojson" and not self.cut.sides:
-            raise ServiceError("invalid_body", "GeoJSON shows no sides of the cut to leave out", field="/cut/sides")
+        if encoding == "geojson" and "sides" in self.cut.model_fields_set:
+            raise ServiceError("invalid_body", "GeoJSON never shows the sides of the cut", field="/cut/sides")
         fields = default_fields if self.fields is None else frozenset(self.fields)
         refuse_unshown(self, ("flow", "cut") if encoding == "geojson" else fields)
         return MaxFlowArgs.model_construct(

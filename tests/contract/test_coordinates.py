@@ -349,6 +349,7 @@ def test_a_map_is_not_asked_for_less(http: httpx.Client) -> None:
             ({"fields": ["value"]}, "/fields"),
             ({"fields": ["cut"]}, "/fields"),
             ({"cut": {"sides": False}}, "/cut/sides"),
+            ({"cut": {"sides": True}}, "/cut/sides"),
         ):
             problem = http.post(f"{G}/{question}", json=body, headers=MAP).json()
             assert (problem["status"], problem["code"], problem["field"]) == (422, "invalid_body", field)
