@@ -97,7 +97,7 @@ def test_the_clients(service: Service) -> None:
     async def grow() -> None:
         async with AsyncClient(service.url) as client:
             numbered = await client.put_graph("n", tail=[0, 1], head=[1, 2], capacity=[3, 3], source=0, sink=2)
-            done = await numbered.insert_vertices(2, capacity=[1, 2])
+            done = await numbered.insert_vertices(np.int64(2), capacity=[1, 2])
             assert done.vertices == range(3, 5)
             done = await numbered.insert_edges([0, 3], [3, 2], 9)
             assert (done.edges, (await numbered.max_flow()).value) == (range(2, 4), 4)

@@ -22,6 +22,7 @@ from headrace._matchings import MatchingResult
 from headrace._mistakes import (
     flag,
     graph_name,
+    n_rows,
     one_or_many,
     refuse_missing,
     refuse_node,
@@ -182,7 +183,7 @@ class Update:
                     refuse_set(self.vertices, "vertices")
                     refuse_missing(column, name)
                 of = ("edge",) if self.vertices is None else ("vertex", "vertices")
-                operation[name] = amount_column(column, len(ids), name, of)
+                operation[name] = amount_column(column, n_rows(ids, next(iter(operation))), name, of)
         return operation if self.op is None else operation | {"op": self.op}
 
 

@@ -11,7 +11,7 @@ from headrace._columns import as_column
 from headrace._errors import InvalidInput
 from headrace._files_of_columns import ACCEPT
 from headrace._flows import Flow, TerminalAmounts
-from headrace._mistakes import one_or_many, refuse_set
+from headrace._mistakes import n_rows, one_or_many, refuse_set
 from headrace._options import check_options
 from headrace._results import EdgeId, Json, Vertex, timings
 from headrace._sequences import AmountColumn, Names
@@ -160,4 +160,4 @@ def _lower(edges: Ids | None, lower: Any) -> dict[str, object]:
     refuse_set(edges, "edges")
     refuse_set(lower, "lower")
     column = as_column(edges)
-    return {"edges": column, "lower": amount_column(as_column(lower), len(column), "lower")}
+    return {"edges": column, "lower": amount_column(as_column(lower), n_rows(column, "edges"), "lower")}

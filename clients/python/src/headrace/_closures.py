@@ -1,6 +1,6 @@
 """Closure studies: which edges cost most if they are closed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, TypeAlias, TypedDict
 
@@ -9,6 +9,7 @@ import numpy as np
 from headrace._amounts import Exact, exact
 from headrace._bodies import json_body
 from headrace._calls import WAITING, Call, Caps, Ids, Rounding, Terminals, ends, graph_path
+from headrace._errors import InvalidInput
 from headrace._options import check_options
 from headrace._results import Certificate, EdgeId, Json
 from headrace._rows import Rows
@@ -118,6 +119,8 @@ def question(
 def _named(candidates: Any) -> object:
     if isinstance(candidates, str):
         return candidates
+    if not isinstance(candidates, Iterable):
+        raise InvalidInput(f'candidates is "all", "cut" or a list, as in candidates=[{candidates!r:.80}]')
     return [_plain(each) for each in candidates]
 
 

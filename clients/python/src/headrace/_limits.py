@@ -17,7 +17,7 @@ from headrace._columns import as_column
 from headrace._errors import InvalidInput
 from headrace._files_of_columns import ACCEPT
 from headrace._min_cost import CostCertificate
-from headrace._mistakes import refuse_set
+from headrace._mistakes import n_rows, refuse_set
 from headrace._options import check_options
 from headrace._results import EdgeId, Json, timings
 from headrace._sequences import AmountColumn, Names
@@ -199,9 +199,9 @@ def expansion(
             refuse_set(amounts, column)
     edges: Any = as_column(options["edges"])
     body = _body(source, sink, options, ()) | {"raise_by": raise_by, "edges": edges}
-    body["price"] = amount_column(as_column(options["price"]), len(edges), "price")
+    body["price"] = amount_column(as_column(options["price"]), n_rows(edges, "edges"), "price")
     if "max_add" in options:
-        body["max_add"] = amount_column(as_column(options["max_add"]), len(edges), "max_add")
+        body["max_add"] = amount_column(as_column(options["max_add"]), n_rows(edges, "edges"), "max_add")
     path = graph_path(name) + "/capacity-expansion"
     return Call("POST", path, ExpansionResult.from_json, json_body(body), headers=ACCEPT)
 

@@ -55,6 +55,14 @@ def refuse_set(column: object, name: str) -> None:
         raise InvalidInput(f"{name} is a set, which has no order: send a list")
 
 
+def n_rows(names: Any, column: str) -> int:
+    """How many there are. Raises `InvalidInput` for a single one, or anything else that is no column."""
+    try:
+        return len(names)
+    except TypeError:
+        raise InvalidInput(f"{column} is a list, as in {column}=[{names!r:.80}]") from None
+
+
 def refuse_node(given: object) -> None:
     """Raise `InvalidInput` for a node of NetworkX that is a place, as (8.69, 49.41), or for a list with a tuple."""
     if not isinstance(given, list | tuple):

@@ -12,7 +12,7 @@ from headrace._bodies import json_body
 from headrace._calls import Call, Ids, Rounding, graph_path, of_change
 from headrace._columns import as_column
 from headrace._errors import InvalidInput
-from headrace._mistakes import flag, refuse_set
+from headrace._mistakes import flag, n_rows, refuse_set
 from headrace._options import check_options
 from headrace._places import place_column
 from headrace._results import PatchResult
@@ -67,7 +67,7 @@ class NewEdges:
         for name, amounts in (("capacity", self.capacity), ("cost", self.cost), ("lower", self.lower)):
             if amounts is not None:
                 refuse_set(amounts, name)
-                members[name] = amount_column(as_column(amounts), len(members["tail"]), name)
+                members[name] = amount_column(as_column(amounts), n_rows(members["tail"], "tail"), name)
         flags = self.undirected if isinstance(self.undirected, bool) else _flags(self.undirected)
         return {"op": "insert", **members} | ({} if flags is False else {"undirected": flags})
 
@@ -140,10 +140,11 @@ class Restructuring:
 
     def _vertices(self, vertices: Ids | int) -> dict[str, object]:
         refuse_set(vertices, "vertices")
-        said: dict[str, Any] = {"count": vertices} if isinstance(vertices, int) else {"vertices": as_column(vertices)}
+        given: Any = vertices.item() if isinstance(vertices, np.integer) else vertices
+        said: dict[str, Any] = {"count": given} if isinstance(given, int) else {"vertices": as_column(given)}
         if self.vertex_capacity is not None:
             refuse_set(self.vertex_capacity, "capacity")
-            count = vertices if isinstance(vertices, int) else len(said["vertices"])
+            count = given if isinstance(given, int) else n_rows(said["vertices"], "vertices")
             said["capacity"] = amount_column(as_column(self.vertex_capacity), count, "capacity")
         places = {name: column for name, column in (("x", self.x), ("y", self.y)) if column is not None}
         return said | {name: place_column(as_column(column), name) for name, column in places.items()}
