@@ -61,6 +61,8 @@ def assemble(
         n_vertices = max(largest - first_vertex + 1, 0 if coordinates is None else len(coordinates.x))
     check_vertex_count(n_vertices, limits, hint_of_names(n_vertices, len(tail)))
     last = first_vertex + n_vertices - 1
+    if vertex_labels is not None:  # before the ends, which may be numbers of labels that the caller never saw
+        _check_count(n_vertices, vertex_labels)
     _check_ends(tail, head, first_vertex, last, place)
     place.refuse(capacity < 0, "is negative", what="capacity")
     overflow = (capacity > MAX_TOTAL) & (capacity != INFINITE)
@@ -68,7 +70,7 @@ def assemble(
     for name, terminal in (("source", source), ("sink", sink)):
         _check_terminal(name, terminal, n_vertices, first_vertex)
     vertices, vertex_capacity = rising(limited, n_vertices)
-    _check_names(n_vertices, edge_ids, vertex_labels, unique, place)
+    _check_names(edge_ids, vertex_labels, unique, place)
     check_coordinates(coordinates, n_vertices)
     return EdgeList(
         n_vertices=n_vertices,
@@ -144,16 +146,14 @@ def _check_lengths(n_edges: int, **columns: Names | NDArray[np.generic] | None) 
             raise InvalidNetwork(f"{name} has {counted(len(column), 'row')}, tail has {n_edges}", field=pointer(name))
 
 
-def _check_names(
-    n_vertices: int, edge_ids: Names | None, vertex_labels: Names | None, unique: bool, place: Place
-) -> None:
+def _check_count(n_vertices: int, labels: Names) -> None:
+    if len(labels) != n_vertices:
+        detail = f"n_vertices is {n_vertices}, and there are {counted(len(labels), 'label')}: each vertex has one"
+        raise InvalidNetwork(detail, field="/vertex_labels")
+
+
+def _check_names(edge_ids: Names | None, vertex_labels: Names | None, unique: bool, place: Place) -> None:
     if edge_ids is not None and not unique:
         refuse_repeats(edge_ids, "edge id", "edges", place)
-    if vertex_labels is None:
-        return
-    if len(vertex_labels) != n_vertices:
-        vertices = counted(n_vertices, "vertex", "vertices")
-        detail = f"vertex_labels has {counted(len(vertex_labels), 'label')} for {vertices}: it lists one for each"
-        raise InvalidNetwork(detail, field="/vertex_labels")
-    if not unique:
+    if vertex_labels is not None and not unique:
         refuse_repeats(vertex_labels, "vertex label", "vertices")

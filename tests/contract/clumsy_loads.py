@@ -101,7 +101,7 @@ LOADS = [
     put(
         columns(tail=["a", "b"], head=["b", "c"], n_vertices=5),
         "invalid_body",
-        "vertex_labels has 3 labels for 5 vertices",
+        "n_vertices is 5, and there are 3 labels: each vertex has one",
         "/vertex_labels",
     ),
     put(columns(n_vertices="3"), "invalid_body", "n_vertices must be a whole number, not '3'", "/n_vertices"),
