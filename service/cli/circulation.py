@@ -56,10 +56,9 @@ def circulation(
     if no_terminals and source and sink:
         fail("--no-terminals does nothing beside --source and --sink", MISWRITTEN)
     none: list[str] | None = [] if no_terminals else None
+    amounts = caps(supply, demand)
     with connected(url, key) as client:
-        found = client.graph(name).circulation(
-            names(source) or none, names(sink) or none, **options, **caps(supply, demand)
-        )
+        found = client.graph(name).circulation(names(source) or none, names(sink) or none, **options, **amounts)
     if json:
         say_json(found)
         return

@@ -46,11 +46,12 @@ def closures(
     if close and cut:
         fail("either --close or --cut", MISWRITTEN)
     candidates = "cut" if cut else names(close) or "all"
+    amounts = caps(supply, demand)
     with connected(url, key) as client:
         graph = client.graph(name)
         ends = names(source), names(sink)
         of: Literal["edges", "vertices"] = "vertices" if vertices else "edges"
-        found = graph.closure_study(*ends, candidates=candidates, top=top or None, close=of, **caps(supply, demand))
+        found = graph.closure_study(*ends, candidates=candidates, top=top or None, close=of, **amounts)
     if json:
         say_json({**_facts(found), "certificate": found.certificate, "rows": [_row(row) for row in found]})
         return

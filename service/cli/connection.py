@@ -125,11 +125,12 @@ def name(text: str) -> int | str:
 
 
 def amount(text: str) -> Decimal:
-    """A capacity as written; one that is no number ends the command, and so does one with a plus before it, which
+    """An amount as written; one that is no number ends the command, and so does one with a plus before it, which
     looks like a change by so much."""
     if AMOUNT.fullmatch(text):
         return Decimal(text)
-    fail(f"{text!r} is no amount: what is meant is the new one, a number without a plus, or inf", MISWRITTEN)
+    plus = "; what is meant is the new one, without a plus" if text.startswith("+") else ""
+    fail(f"{text!r} is no amount: that is a number such as 2.5, or inf{plus}", MISWRITTEN)
 
 
 def by_name(written: list[str], option: str) -> dict[int | str, Decimal]:

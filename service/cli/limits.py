@@ -47,10 +47,9 @@ def bottlenecks(
     url: Url = DEFAULT_URL,
 ) -> None:
     """The edges and caps that limit the maximum flow: those that some minimum cut pays."""
+    amounts = caps(supply, demand)
     with connected(url, key) as client:
-        answer = client.graph(name).max_flow(
-            names(source), names(sink), fields=["bottlenecks"], up_to=up_to, **caps(supply, demand)
-        )
+        answer = client.graph(name).max_flow(names(source), names(sink), fields=["bottlenecks"], up_to=up_to, **amounts)
     if json:
         say_json(answer)
         return

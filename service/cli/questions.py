@@ -64,8 +64,9 @@ def solve(
     if paths:
         fields.append("paths")
         options["top"] = paths
+    amounts = caps(supply, demand)
     with connected(url, key) as client:
-        answer = client.graph(name).max_flow(names(source), names(sink), **options, **caps(supply, demand))
+        answer = client.graph(name).max_flow(names(source), names(sink), **options, **amounts)
     _say_flow(answer, json, terminals="terminals" in fields)
 
 
@@ -82,8 +83,9 @@ def min_cut(
     url: Url = DEFAULT_URL,
 ) -> None:
     """The minimum cut: the edges that bound the flow from the sources to the sinks."""
+    amounts = caps(supply, demand)
     with connected(url, key) as client:
-        answer = client.graph(name).min_cut(names(source), names(sink), near=near or "sources", **caps(supply, demand))
+        answer = client.graph(name).min_cut(names(source), names(sink), near=near or "sources", **amounts)
     _say_flow(answer, json)
 
 
@@ -121,8 +123,9 @@ def min_cost(
         options["value"] = amount(value)
     if ignore_lower:
         options["lower"] = "ignore"
+    amounts = caps(supply, demand)
     with connected(url, key) as client:
-        found = client.graph(name).min_cost_flow(names(source), names(sink), **options, **caps(supply, demand))
+        found = client.graph(name).min_cost_flow(names(source), names(sink), **options, **amounts)
     if json:
         say_json(found)
         return

@@ -60,8 +60,9 @@ def what_if(
         scenarios = [Scenario(id=" ".join(written), updates=updates)]
     else:
         scenarios = [Scenario(id=text, updates=[one]) for text, one in zip(written, updates, strict=True)]
+    amounts = caps(supply, demand)
     with connected(url, key) as client:
-        graph, ends, amounts = client.graph(name), (names(source), names(sink)), caps(supply, demand)
+        graph, ends = client.graph(name), (names(source), names(sink))
         if lines:
             for row in graph.what_if(scenarios, *ends, stream=True, **amounts):
                 say_line(_row(row))
