@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -85,7 +85,25 @@ def _text(model: type[BaseModel], item: Any) -> str:
         name, known = item["loc"][-1], _members(model, item["loc"][:-1])
         there = f"; there {'is' if len(known) == 1 else 'are'} {', '.join(known)}"
         return f"there is no such member{did_you_mean(name, known, there)}"
+    if item["type"] == "too_long" and (choices := _choices(model, item["loc"])):
+        return _one_too_many(item["input"], choices)
     return text_of(item["type"], item["msg"], item.get("input"))
+
+
+def _one_too_many(given: Sequence[object], choices: Sequence[str]) -> str:
+    """Of a list that is longer than there are choices, which says less than what stands in it."""
+    unknown = next((one for one in given if one not in choices), None)
+    if unknown is None:
+        return "names something twice"
+    there = f"; there {'is' if len(choices) == 1 else 'are'} {', '.join(choices)}"
+    return f"{json.dumps(unknown)[:LONGEST_EXAMPLE]} is no choice{did_you_mean(unknown, choices, there)}"
+
+
+def _choices(model: type[BaseModel], path: Sequence[object]) -> list[str]:
+    """The texts that the list at `path` may have; none for other lists."""
+    field = model.model_fields.get(str(path[0])) if len(path) == 1 else None
+    parts = [part for union in get_args(field.annotation if field else None) for part in get_args(union)]
+    return [choice for part in parts if get_origin(part) is Literal for choice in get_args(part)]
 
 
 def _place(model: type[BaseModel], item: Any) -> tuple[int | str, ...]:

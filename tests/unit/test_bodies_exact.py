@@ -7,9 +7,12 @@ import pytest
 from service.errors import ServiceError
 from service.models.body import Body, parse_body
 from service.models.capacities import PatchBody
+from service.models.circulation import CirculationBody
 from service.models.flows import MaxFlowBody
 from service.models.graphs import CopyBody
+from service.models.matching import MatchingBody
 from service.models.numbers import Number, loads_exact
+from service.models.pairs import CutTreeBody
 from service.models.webhooks import WebhookBody
 from service.models.what_if import WhatIfBody
 from service.models.workers import MoveBody
@@ -161,6 +164,26 @@ def test_rows_of_a_batch_are_counted_together() -> None:
 )
 def test_shapes_that_are_no_question(text: str) -> None:
     assert refused(text, MaxFlowBody).code == "invalid_body"
+
+
+@pytest.mark.parametrize(
+    ("model", "fields", "told"),
+    [
+        (CirculationBody, ["flow", "terminals"], '"terminals" is no choice; there is flow'),
+        (CutTreeBody, ["tree", "groups", "trees"], "\"trees\" is no choice; did you mean 'tree'?"),
+        (MaxFlowBody, ["value"] * 6 + [{"cut": 1}], '{"cut": 1} is no choice; there are value, cut, flow'),
+        (MatchingBody, ["size", "matching", "cover", "size"], "names something twice"),
+    ],
+)
+def test_what_makes_a_list_of_choices_too_long(model: type[Body], fields: list[object], told: str) -> None:
+    refusal = refused(json.dumps({"fields": fields}), model)
+    assert refusal.detail.startswith(f"fields: {told}")
+    assert refusal.where.field == "/fields"
+
+
+def test_another_list_is_too_long() -> None:
+    operations = [{"edges": [], "set": []}] * 10_001
+    assert refused(json.dumps({"batch": operations})).detail == "batch: should have at most 10000 items, not 10001"
 
 
 def test_a_question_with_everything() -> None:
