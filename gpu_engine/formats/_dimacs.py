@@ -7,6 +7,7 @@ import numpy as np
 
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats._assemble import check_edge_count, check_vertex_count
+from gpu_engine.formats._looks import LOOKED_AT, seems_to_be
 from gpu_engine.formats._text import (
     Bytes,
     Fields,
@@ -47,7 +48,8 @@ def read_problem(source: Source, limits: Limits) -> Problem:
     lines = split_lines(text)
     letter = first_bytes(text, lines)
     known = np.isin(letter, list(KNOWN)) | blank_lines(text, lines)
-    lines.place.refuse(~known, "starts with none of c, p, n, a")
+    other = seems_to_be(text[:LOOKED_AT].tobytes(), "DIMACS") if len(text) else ""
+    lines.place.refuse(~known, "starts with none of c, p, n, a", hint=other)
     kind, n_vertices, n_arcs = _stated(text, lines, letter)
     check_vertex_count(n_vertices, limits)
     check_edge_count(n_arcs, limits)

@@ -18,6 +18,8 @@ BEGINNINGS: Final = (
 WORKBOOK: Final = "a workbook (.xlsx, .ods): save its sheet as CSV in UTF-8"
 PARTS: Final = (b"[Content_Types].xml", b"_rels/", b"docProps/", b"xl/", b"mimetype")
 """How the name of the first file in a workbook begins. A workbook is a zip archive, as an npz file is."""
+LOOKED_AT: Final = 64
+"""Bytes that are looked at."""
 NAME_AT: Final = 30
 """The byte of a zip archive at which the name of the first file begins."""
 

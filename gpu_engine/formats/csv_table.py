@@ -149,7 +149,8 @@ def _header(data: memoryview) -> list[str]:
     names = [FORMER.get(name, name) for name in written]
     unknown = [name for name in names if name not in REQUIRED + OPTIONAL]
     if unknown or not set(REQUIRED) <= set(names) or len(set(names)) < len(names):
-        raise InvalidNetwork(f"line 1: {EXPECTED}; {_fault_of_header(names, unknown)}", lines=[1])
+        other = seems_to_be(data, "text/csv").removeprefix(": ")
+        raise InvalidNetwork(f"line 1: {EXPECTED}; {other or _fault_of_header(names, unknown)}", lines=[1])
     return names
 
 

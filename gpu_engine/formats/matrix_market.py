@@ -11,6 +11,7 @@ from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats import _capacity
 from gpu_engine.formats._assemble import assemble, check_edge_count, check_vertex_count
 from gpu_engine.formats._infinity import as_inf
+from gpu_engine.formats._looks import LOOKED_AT, seems_to_be
 from gpu_engine.formats._place import shown
 from gpu_engine.formats._text import (
     Bytes,
@@ -69,7 +70,8 @@ def read_matrix_market(source: Source, limits: Limits = DEFAULT_LIMITS, precisio
 def _banner(text: Bytes, lines: Lines) -> tuple[str, str]:
     fields = fields_of(text, lines, 0) if len(lines) else []
     if [field.lower() for field in fields[:3]] != BANNER or len(fields) != 5:
-        raise InvalidNetwork("line 1: '%%MatrixMarket matrix coordinate VALUE SYMMETRY' expected", lines=[1])
+        other = seems_to_be(text[:LOOKED_AT].tobytes(), "Matrix Market") if len(text) else ""
+        raise InvalidNetwork(f"line 1: '%%MatrixMarket matrix coordinate VALUE SYMMETRY' expected{other}", lines=[1])
     value, symmetry = fields[3].lower(), fields[4].lower()
     if value not in VALUES or symmetry not in SYMMETRIES:
         known = f"{', '.join(VALUES)} and {', '.join(SYMMETRIES)}"

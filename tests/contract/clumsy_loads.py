@@ -14,6 +14,7 @@ CSV = "text/csv"
 NPZ = "application/x-npz"
 ARROW = "application/vnd.apache.arrow.stream"
 DIMACS = "text/x-dimacs"
+MATRIX_MARKET = "text/x-matrix-market"
 NEW = "/v1/graphs/new"
 
 
@@ -161,6 +162,10 @@ FILES = [
         kind=NPZ,
     ),
     put(columns(), "invalid_body", "it begins like JSON (application/json)", kind=NPZ),
+    put(columns(), "invalid_body", "[,lower]; it begins like JSON (application/json)", kind=CSV),
+    put(columns(), "invalid_body", "none of c, p, n, a: it begins like JSON (application/json)", kind=DIMACS),
+    put(b"p max 3 1\na 1 2 3\n", "invalid_body", "it begins like a DIMACS problem (text/x-dimacs)", kind=CSV),
+    put(b"tail,head,capacity\na,b,3\n", "invalid_body", "SYMMETRY' expected: it begins like CSV", kind=MATRIX_MARKET),
     put(arrow(source=[0], target=[1], capacity=[1]), "invalid_body", "did you mean 'tail'?", "/source", kind=ARROW),
     put(
         arrow(tail=[0], head=[1], capacity=[1], edgeids=[7]),

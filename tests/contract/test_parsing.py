@@ -283,7 +283,7 @@ def test_what_curl_takes_out_of_a_file_is_told() -> None:
         lost = memoryview(document.translate(None, b"\n\r\0"))
         with pytest.raises(InvalidNetwork, match="curl -d takes them out of a file"):
             read_graph(kind, lost)
-    for kind, document in ((JSON, b"{}"), ("text/csv", b"from,to,capacity\n"), ("text/csv", b"")):
+    for kind, document in ((JSON, b"{}"), ("text/csv", b"from,to,capacity\n"), ("text/csv", b""), ("text/csv", b"{}")):
         with pytest.raises(InvalidNetwork) as refusal:
             read_graph(kind, memoryview(document))
         assert "curl" not in refusal.value.message
