@@ -38,6 +38,8 @@ LOADS: list[tuple[Any, dict[str, Any], str]] = [
     (None, LABELS | {"edge_ids": np.array(["x", pd.NA])}, "row 1: edge_ids is missing (<NA>)"),
     (TABLE, {}, "row 1: tail is missing"),
     (TABLE.assign(tail="s"), {}, "row 1: capacity is missing (nan)"),
+    (pd.concat([TABLE, TABLE], axis=1), {}, "the table has more than one column 'tail'"),
+    (pa.Table.from_arrays([pa.array([1])] * 4, ["tail", "head", "km", "km"]), {"capacity": "km"}, "one column 'km'"),
     (None, GIVEN | {"tail": {0}}, "tail is a set, which has no order"),
     (None, GIVEN | {"capacity": frozenset([3])}, "capacity is a set, which has no order"),
     (None, GIVEN | {"capacity": [Fraction(1, 3)]}, "cannot send Fraction Fraction(1, 3): an amount is an int, a float"),

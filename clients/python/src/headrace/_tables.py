@@ -46,6 +46,8 @@ def of_table(table: Any, given: Mapping[str, Any], as_column: AsColumn, *, are_a
         if not (named is None or _is_name(named, names)):
             continue  # beside the table
         name = field if named is None else named
+        if names.count(name) > 1:
+            raise InvalidInput(f"the table has more than one column {name!r}")
         if name in names:
             found[field] = _named(_column(table[name], field, name, said, as_column), field, labels)
         elif named is not None or field in REQUIRED:
