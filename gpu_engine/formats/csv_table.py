@@ -156,6 +156,8 @@ def _header(data: memoryview) -> list[str]:
 
 def _fault_of_header(names: list[str], unknown: list[str]) -> str:
     """What is wrong with the names of the columns."""
+    if names[0].lower().startswith("sep="):
+        return "a first line 'sep=' is for Excel alone: leave it out, and divide columns by commas"
     if len(names) == 1 and (divider := next((mark for mark in OTHER_DIVIDERS if mark in names[0]), None)):
         return f"columns are divided by commas, not by {divider!r}"
     if all(name.replace(".", "", 1).isdigit() for name in names):

@@ -119,6 +119,10 @@ LOADS = [
 ]
 
 FILES = [
+    put(
+        b"sep=;\r\ntail;head;capacity\r\n0;1;3\r\n", "invalid_body", "a first line 'sep=' is for Excel alone", kind=CSV
+    ),
+    put(b"sep=,\ntail,head,capacity\n0,1,3\n", "invalid_body", "a first line 'sep=' is for Excel alone", kind=CSV),
     put(b"tail;head;capacity\n0;1;3\n", "invalid_body", "columns are divided by commas, not by ';'", kind=CSV),
     put(b",tail,head,capacity\n0,0,1,3\n", "invalid_body", "column 1 has no name, as the index that pandas", kind=CSV),
     put(b"0,1,3\n1,2,4\n", "invalid_body", "line 1: the header is tail,head,capacity", kind=CSV),
