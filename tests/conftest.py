@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import hypothesis
 import pytest
 import structlog
 
@@ -30,7 +31,11 @@ def pytest_configure() -> None:
     """What is collected stays until the end, so nothing looks through it again and again while it grows.
 
     Exceptions are logged as the service logs them: with the values of all variables, as is structlog's default where
-    rich is installed, one takes seconds, and a service that runs in a thread of the tests answers nobody meanwhile."""
+    rich is installed, one takes seconds, and a service that runs in a thread of the tests answers nobody meanwhile.
+
+    No example that Hypothesis draws has a deadline: the first one of a process may import and compile."""
+    hypothesis.settings.register_profile("without deadline", deadline=None)
+    hypothesis.settings.load_profile("without deadline")
     gc.disable()
     renderer = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
     structlog.configure(processors=[*structlog.get_config()["processors"][:-1], renderer])
