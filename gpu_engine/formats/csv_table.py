@@ -7,6 +7,7 @@ in any spelling, costs are exact decimals.
 """
 
 import io
+import re
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
@@ -46,6 +47,9 @@ OTHER_DIVIDERS: Final = (";", "\t", "|")
 
 MAX_HEADER_BYTES = 4096
 BLOCK_BYTES = 1 << 16
+
+ESCAPED: Final = re.compile(rb'\\"(?![",\r\n]|\Z)')
+"""A double quote within a field behind a backslash, as MySQL writes it: for others the field ends there."""
 
 WHOLE_NUMBER = r"^(0|-?[1-9][0-9]{0,18})$"
 """A name that is an integer, if it fits 64 bits. One with zeros in front, as 007, is text: 7 may be another vertex."""
@@ -169,6 +173,10 @@ def _fault_of_header(names: list[str], unknown: list[str]) -> str:
         return "lines end in carriage returns alone: let them end in line feeds"
     if unknown and (bare := unknown[0].strip().strip('"')) in REQUIRED + OPTIONAL:
         return f"{shown(unknown[0])} is not {shown(bare)}: a blank beside a comma belongs to the field"
+    if "closed" in unknown:
+        return (
+            "there is no column 'closed': JSON, npz and Arrow have one, and a capacity of 0 lets nothing through either"
+        )
     if unknown:
         others = [name for name in REQUIRED + OPTIONAL if name not in names]
         return f"there is no column {shown(unknown[0])}{did_you_mean(unknown[0], others)}"
@@ -184,6 +192,11 @@ def _table(data: memoryview) -> pa.Table:
     """All columns as text."""
     _check_utf8(data)
     names = _header(data)
+    if escaped := ESCAPED.search(data):
+        line = 1 + bytes(data[: escaped.start()]).count(b"\n")
+        raise InvalidNetwork(
+            f"line {line}: within a field a double quote is written twice, without a backslash", lines=[line]
+        )
     if b"\n" not in bytes(data[:MAX_HEADER_BYTES]):
         return pa.table({name: pa.array([], pa.large_string()) for name in names})
     ragged: list[csv.InvalidRow] = []

@@ -126,6 +126,13 @@ FILES = [
     put(b"tail;head;capacity\n0;1;3\n", "invalid_body", "columns are divided by commas, not by ';'", kind=CSV),
     put(b",tail,head,capacity\n0,0,1,3\n", "invalid_body", "column 1 has no name, as the index that pandas", kind=CSV),
     put(b"0,1,3\n1,2,4\n", "invalid_body", "line 1: the header is tail,head,capacity", kind=CSV),
+    put(
+        b'tail,head,capacity\n"a\\"x",b,3\n',
+        "invalid_body",
+        "line 2: within a field a double quote is written",
+        kind=CSV,
+    ),
+    put(b"tail,head,capacity,closed\n0,1,3,true\n", "invalid_body", "there is no column 'closed': JSON, npz", kind=CSV),
     put(b"from,to,capacity\n0,1,3\n", "invalid_body", "no column 'from'; did you mean 'tail'?", kind=CSV),
     put(b"tail,head\n0,1\n", "invalid_body", "the column capacity is missing", kind=CSV),
     put(b"tail,head,capacity\n0,1\n", "invalid_body", "line 2: 3 columns expected, not 2", kind=CSV),
