@@ -118,12 +118,12 @@ def if_match(headers: Headers) -> Wanted | None:
     value = ",".join(headers.getlist("if-match"))
     if "if-match" not in headers or value.strip() == "*":
         return None
-    strong = [found[1] for weak, tag in _etags(value, "If-Match") if not weak and (found := VERSION.fullmatch(tag))]
+    tags = _etags(value, "If-Match")
+    strong = [found[1] for weak, tag in tags if not weak and (found := VERSION.fullmatch(tag))]
     versions: list[int | str] = [tag if "-" in tag else int(tag) for tag in strong]
     if not versions:
-        raise ServiceError(
-            "version_conflict", f"If-Match names no version that there can be: {value[:100]}", header="If-Match"
-        )
+        why = "matches no weak ETag (W/)" if all(weak for weak, _ in tags) else "names no version that there can be"
+        raise ServiceError("version_conflict", f"If-Match {why}: {value[:100]}", header="If-Match")
     return versions[0] if len(versions) == 1 else versions
 
 
