@@ -6,7 +6,7 @@
 // the maximum flow problem", J. Parallel and Distributed Computing 29, 1995, in synchronous steps. Vertex, arc, excess,
 // push and relabel are those of drain.cu.)
 //
-// Steps. In a step the search goes on by STRIDES levels, each block with what it finds itself, and every active vertex
+// Steps. In a step the search goes on by WAVE_STRIDES levels, each block with what it finds itself, and every active vertex
 // is discharged once. One barrier ends both. The searches, one after the other, are the waves 1, 2, ... The last wave that
 // has reached a vertex, and at which level, is its `mark`. A wave ends when all active vertices are reached, or when
 // nothing is left to visit: whoever that wave has not reached is cut off then, for good.
@@ -25,6 +25,8 @@
 //
 // Late rows. A block that has no space for what it finds in a stride shares it, and it is visited in a later step, when
 // the wave is further. `low` is then the level that the rows furthest behind assign; what lies beyond counts as fresh.
+// If the strides of a step find more rows than the shared lists hold, the wave ends with that step, whose beginning `low`
+// then still tells, and those after it have steps of one level.
 
 #include "arguments.cuh"
 
