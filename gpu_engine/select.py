@@ -15,7 +15,7 @@ from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.cpu.near import Near
 from gpu_engine.cpu.routes import straighten
 from gpu_engine.cpu.scratch import SCRATCH
-from gpu_engine.cuda.presets.schedules import DEFAULT, WAVES, find
+from gpu_engine.cuda.presets.schedules import DEFAULT, find
 from gpu_engine.devices import NO_CUPY, NO_DEVICE, PEERS, devices
 from gpu_engine.engine import Engine
 from gpu_engine.errors import EngineError, UnknownEngine
@@ -219,10 +219,8 @@ def device_bytes(choice: Choice = "auto") -> int:
 def _cuda(network: Network, room: Room, preset: str = DEFAULT) -> Engine:
     from gpu_engine.cuda.engine import CudaEngine
     from gpu_engine.cuda.presets.engine import PresetEngine
-    from gpu_engine.cuda.waves import WaveEngine
 
-    ours = {DEFAULT: CudaEngine, WAVES: WaveEngine}
-    return ours[preset](network, room) if preset in ours else PresetEngine(network, preset, room)
+    return CudaEngine(network, room) if preset == DEFAULT else PresetEngine(network, preset, room)
 
 
 def _on_peers(network: Network, room: Room) -> Engine:

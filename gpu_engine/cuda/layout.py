@@ -68,12 +68,6 @@ PARTITION_LANES: Final = 8
 UNKNOWN_LABEL: Final = -1
 """Stands for the label of a vertex that no drain of its side has labelled."""
 
-ENDED, CANCELLED, ROUNDS_SPENT = 0, 1, 2
-"""How a drain ends: no excess is left to it, the host has said so, or it has made as many rounds or waves as it may."""
-
-LEVEL_BITS: Final = 23
-"""The marks of waves have so many bits for a level: they take networks of fewer vertices than its values."""
-
 CONSTANTS: Final[Mapping[str, int]] = {
     "WARP": WARP,
     "MOST_SHARDS": MOST_SHARDS,
@@ -89,10 +83,6 @@ CONSTANTS: Final[Mapping[str, int]] = {
     "LONG_ROW": LONG_ROW,
     "HUB_ROW": HUB_ROW,
     "UNKNOWN_LABEL": UNKNOWN_LABEL,
-    "ENDED_DRAIN": ENDED,
-    "CANCELLED_DRAIN": CANCELLED,
-    "ROUNDS_SPENT": ROUNDS_SPENT,
-    "LEVEL_BITS": LEVEL_BITS,
     "NARROW_LIMIT": NARROW_LIMIT,
     "ORDINARY_VERTEX": ORDINARY,
     "SINK_VERTEX": SINK,
@@ -138,12 +128,9 @@ DRAIN_ARGUMENTS: Final = np.dtype(
     [(name, "u8") for name in ("row_offsets", "arcs", "excess", "role", "source_side", "labels", "vertices")]
     + [(name, "u8") for name in ("search_even", "search_odd", "active_even", "active_odd", "long_even", "long_odd")]
     + [(name, "u8") for name in ("hubs", "memory", "progress")]
-    + [("n", "i4"), ("patience", "f4"), ("trust", "i4"), ("small", "i4"), ("round_limit", "i4"), ("capacity", "i4")]
+    + [("n", "i4"), ("patience", "f4"), ("trust", "i4"), ("small", "i4"), ("round_limit", "i4"), ("pad", "i4")]
 )
 """The one argument of a drain, passed by value; u8 is an address: see `DrainArguments` in arguments.cuh."""
-
-WAVE_ARGUMENTS: Final = np.dtype([("drain", DRAIN_ARGUMENTS), ("marks", "u8"), ("targets", "u8")])
-"""The one argument of waves, passed by value: see `WaveArguments` in waves.cu."""
 
 DRAIN_COUNTERS: Final = np.dtype([(name, "i8") for name in ("pushes", "relabels", "arcs_scanned")])
 """The counters of a preset's kernels: see `DrainCounters` in presets/common.cuh."""
@@ -199,15 +186,11 @@ GRID_MEMORY_BYTES: Final = 256
 PROGRESS_BYTES: Final = 256
 """The host gives a drain so much for its `GridMemory` and its `DrainProgress`, each in cache lines of its own."""
 
-WAVE_MEMORY_BYTES: Final = 1536
-"""As `GRID_MEMORY_BYTES`, for the `WaveMemory` of waves."""
-
 RECORDS: Final[Mapping[str, np.dtype[np.void]]] = {
     "UpdateResult": UPDATE_RESULT,
     "Findings": FINDINGS,
     "DrainProgress": DRAIN_PROGRESS,
     "DrainArguments": DRAIN_ARGUMENTS,
-    "WaveArguments": WAVE_ARGUMENTS,
     "DrainCounters": DRAIN_COUNTERS,
     "PairArc": PAIR_ARC,
     "PairArguments": PAIR_ARGUMENTS,
@@ -224,8 +207,7 @@ RECORDS: Final[Mapping[str, np.dtype[np.void]]] = {
 
 def options(cluster: int, *, wide: bool) -> tuple[str, ...]:
     """The macros of one compilation, for residuals of int32 or (``wide``) int64 and clusters of so many blocks."""
-    values = {**CONSTANTS, **dict(_places()), "CLUSTER": cluster}
-    values |= {"GRID_MEMORY_BYTES": GRID_MEMORY_BYTES, "WAVE_MEMORY_BYTES": WAVE_MEMORY_BYTES}
+    values = {**CONSTANTS, **dict(_places()), "GRID_MEMORY_BYTES": GRID_MEMORY_BYTES, "CLUSTER": cluster}
     return (*(f"-D{name}={value}" for name, value in values.items()), *(["-DWIDE"] if wide else []))
 
 

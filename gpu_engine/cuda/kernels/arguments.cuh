@@ -6,7 +6,7 @@
 
 struct DrainProgress {  // shared with the host
     int cancel;
-    int status;   // ENDED_DRAIN, CANCELLED_DRAIN or ROUNDS_SPENT
+    int status;   // 0 done, 1 cancelled, 2 round limit
     int cut_off;  // some excess could not reach any target: the vertices it can reach moved to the other side
     int pad;
     Units gained;  // change of the flow's value by that move
@@ -53,7 +53,7 @@ struct DrainArguments {
     int trust;       // the drain begins with `labels` if no active vertex has a higher one; 0: never
     int small;       // frontiers up to this size go to the leading cluster
     int round_limit;
-    int capacity;  // of search_even and search_odd: one for each vertex and more
+    int pad;
 };
 SAME_SIZE(DrainArguments);
 SAME_PLACE(DrainArguments, row_offsets);
@@ -77,4 +77,3 @@ SAME_PLACE(DrainArguments, patience);
 SAME_PLACE(DrainArguments, trust);
 SAME_PLACE(DrainArguments, small);
 SAME_PLACE(DrainArguments, round_limit);
-SAME_PLACE(DrainArguments, capacity);

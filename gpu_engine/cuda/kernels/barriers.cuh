@@ -39,12 +39,11 @@ struct ThreadGroup {  // the leading cluster or the whole grid
     bool whole;
 };
 
-template <class Summary> struct BarrierMemoryOf {  // shared by a block
-    Summary sum;                                   // the reduction, for all threads
-    Summary mailbox[2][CLUSTER];                   // the shares of the cluster's blocks, by parity of the barrier
-    Word mbarrier[2];                              // complete when all shares are in the mailbox
+struct BarrierMemory {                // shared by a block
+    StepSummary sum;                  // the reduction, for all threads
+    StepSummary mailbox[2][CLUSTER];  // the shares of the cluster's blocks, by parity of the barrier
+    Word mbarrier[2];                 // complete when all shares are in the mailbox
 };
-using BarrierMemory = BarrierMemoryOf<StepSummary>;
 
 __device__ __forceinline__ void fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 
@@ -87,28 +86,26 @@ struct GridBarrier {
 
 // The barrier of the leading cluster, with a reduction: every block puts its share into the mailbox of every other, and
 // each waits until its own mailbox is full. Two mailboxes serve in turn: no block can be two barriers ahead of another.
-// `own` counts in the first warp only. A summary is two words, `found` and `spilled`, which are added up.
+// `own` counts in the first warp only.
 #if CLUSTER > 1
 __device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 
-template <class Summary>
-__device__ __forceinline__ void init_cluster_barrier(BarrierMemoryOf<Summary>& barrier_memory) {
+__device__ __forceinline__ void init_cluster_barrier(BarrierMemory& barrier_memory) {
     if (threadIdx.x < 2)
         asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(shared_address(barrier_memory.mbarrier + threadIdx.x)));
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     cg::this_cluster().sync();
 }
 
-template <class Summary>
-__device__ __forceinline__ Summary reduce_in_cluster(BarrierMemoryOf<Summary>& barrier_memory, Summary own, bool wrote,
-                                                     int& cluster_phase) {
+__device__ __forceinline__ StepSummary reduce_in_cluster(BarrierMemory& barrier_memory, StepSummary own, bool wrote,
+                                                         int& cluster_phase) {
     int parity = cluster_phase & 1, phase = cluster_phase >> 1 & 1;
     unsigned mbarrier = shared_address(barrier_memory.mbarrier + parity);
     if (threadIdx.x < 32) {
         if (wrote) fence();
         if (threadIdx.x == 0)
             asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(mbarrier),
-                         "r"((int)(CLUSTER * sizeof(Summary)))
+                         "r"((int)(CLUSTER * sizeof(StepSummary)))
                          : "memory");
         if (threadIdx.x < CLUSTER) {
             unsigned slot = shared_address(&barrier_memory.mailbox[parity][cg::this_cluster().block_rank()]), far_slot,
@@ -129,7 +126,7 @@ __device__ __forceinline__ Summary reduce_in_cluster(BarrierMemoryOf<Summary>& b
             : "r"(mbarrier), "r"(phase)
             : "memory");
     cluster_phase++;
-    Summary sum{0, 0};
+    StepSummary sum{0, 0};
     for (int i = 0; i < CLUSTER; i++) {
         sum.found += barrier_memory.mailbox[parity][i].found;
         sum.spilled += barrier_memory.mailbox[parity][i].spilled;
@@ -137,10 +134,9 @@ __device__ __forceinline__ Summary reduce_in_cluster(BarrierMemoryOf<Summary>& b
     return sum;
 }
 #else
-template <class Summary> __device__ __forceinline__ void init_cluster_barrier(BarrierMemoryOf<Summary>&) { __syncthreads(); }
+__device__ __forceinline__ void init_cluster_barrier(BarrierMemory&) { __syncthreads(); }
 
-template <class Summary>
-__device__ __forceinline__ Summary reduce_in_cluster(BarrierMemoryOf<Summary>& barrier_memory, Summary own, bool, int&) {
+__device__ __forceinline__ StepSummary reduce_in_cluster(BarrierMemory& barrier_memory, StepSummary own, bool, int&) {
     if (threadIdx.x == 0) barrier_memory.sum = own;
     __syncthreads();
     return barrier_memory.sum;

@@ -55,8 +55,7 @@
 constexpr int STRIDES = 9;        // in a step of a deep search, an odd number
 constexpr int DEEP = 16;          // a search is deep from this level on: shallow networks have wide frontiers
 constexpr int LEAST_ROUNDS = 16;  // between two searches
-constexpr int MOST_PENALTY = 1 << 29;
-constexpr int POLL = 15;  // the host's cancel flag is read every POLL + 1 rounds
+constexpr int POLL = 15;          // the host's cancel flag is read every POLL + 1 rounds
 
 // ---- the drain ------------------------------------------------------------------------------------------------
 
@@ -169,29 +168,25 @@ struct Drain {
 
     // Exact labels up to the deepest of `wanted` active vertices; returns what an unseen label means.
     template <bool MIRROR> __device__ __forceinline__ int search(int wanted, int& depth) {
+        clear_labels<MIRROR>();
+        depth = reached = 0;
+        if (early) single = penalty = 2 * penalty + 1;
+        else if (single > 0) single--;
+        early = false;
         // Frontiers with more entries than this are left alone, and the others look back: with a share x of all arcs m a
         // frontier takes x m visits, while the n others, in rows of d = m / n, look at 1 / x arcs until they meet it. So
         // they pay from x = 1 / sqrt(d) on, sooner as they need no atomics; an entry has about 2 d arcs. Not in dense
         // networks: their vertices are too few to keep all threads busy.
         int wide = shared.mean_row > PIECE ? UNSEEN : max((int)(g.n * rsqrtf(BACK * max(shared.mean_row, 1))), 2 * small);
         while (true) {
-            clear_labels<MIRROR>();
-            depth = reached = 0;
-            if (early) single = penalty = min(2 * penalty + 1, MOST_PENALTY);
-            else if (single > 0) single--;
-            early = false;
-            while (true) {
-                run(
-                    searched, depth, UNSEEN, [&](const ThreadGroup& threads) { return search_step<MIRROR>(threads, depth); },
-                    [&] { return !searched.overflown() && (early || (reached < wanted && searched.total <= wide)); });
-                if (searched.overflown() || early || reached >= wanted || searched.total <= wide) break;
-                searched.clear_spare(grid);
-                look_back<MIRROR>(g, grid, shared.hubs, load(&memory->n_hubs), depth, searched, &shared.found);
-                end_step(grid, searched, false, false);
-                depth++;
-            }
-            if (!searched.overflown()) break;
-            early = true, penalty = MOST_PENALTY;  // again, and no more strides
+            run(
+                searched, depth, UNSEEN, [&](const ThreadGroup& threads) { return search_step<MIRROR>(threads, depth); },
+                [&] { return early || (reached < wanted && searched.total <= wide); });
+            if (early || reached >= wanted || searched.total <= wide) break;
+            searched.clear_spare(grid);
+            look_back<MIRROR>(g, grid, shared.hubs, load(&memory->n_hubs), depth, searched, &shared.found);
+            end_step(grid, searched, false, false);
+            depth++;
         }
         levels += depth;
         exhausted = reached < wanted;
@@ -366,7 +361,7 @@ struct Drain {
         keep_labels(given.labels, beyond);
         if (cut_off && !stop) move_cut_off<MIRROR>(given.source_side);
         if (grid.rank == 0) {
-            progress->status = stop ? CANCELLED_DRAIN : active.total > 0 ? ROUNDS_SPENT : ENDED_DRAIN;
+            progress->status = stop ? 1 : active.total > 0 ? 2 : 0;
             progress->cut_off = cut_off;
         }
         publish(searches);
@@ -401,9 +396,8 @@ template <bool MIRROR, bool SEARCHES_ALONE> __device__ __forceinline__ void drai
             memory,
             given.progress,
             shared,
-            {shared.searched, {given.search_even, given.search_odd, nullptr, nullptr, memory->search_tails, given.capacity}},
-            {shared.active,
-             {given.active_even, given.active_odd, given.long_even, given.long_odd, memory->active_tails, given.n}},
+            {shared.searched, {given.search_even, given.search_odd, nullptr, nullptr, memory->search_tails}},
+            {shared.active, {given.active_even, given.active_odd, given.long_even, given.long_odd, memory->active_tails}},
             {memory->barrier_words, 0},
             0,
             {rank, (int)gridDim.x * THREADS, (int)blockIdx.x, (int)gridDim.x, true},

@@ -10,11 +10,11 @@
 #include "arc.cuh"
 #include "barriers.cuh"
 
-constexpr int TILE = 8;                       // lanes that visit a row together
-constexpr int KEPT_ENTRIES = THREADS / TILE;  // that a block keeps at most: its tiles visit them at once
-constexpr int WIDE_STEP = 128;                // rows a block; in steps with more each thread visits a row alone
-constexpr int SHORT_ROW = 8;                  // arcs that such a thread has in flight at once
-constexpr int SHORT_ROWS = 16;                // mean length of rows up to which single threads visit rows in wide searches
+constexpr int TILE = 8;  // lanes that visit a row together
+constexpr int KEPT_ENTRIES = THREADS / TILE;
+constexpr int WIDE_STEP = 128;         // rows a block; in steps with more each thread visits a row alone
+constexpr int SHORT_ROW = 8;           // arcs that such a thread has in flight at once
+constexpr int SHORT_ROWS = 16;         // mean length of rows up to which single threads visit rows in wide searches
 constexpr float BACK = 12;             // a search looks back from frontiers of more entries than n / sqrt(BACK * mean row)
 constexpr int ROWS_ALONE = 32;         // arcs that a thread looks at alone then
 constexpr int MANY = 768, SOME = 512;  // entries a block has space for, in searches and in rounds
@@ -46,8 +46,7 @@ template <int CAPACITY> struct BlockQueue {  // shared by a block
 
 struct Lists {  // shared by all blocks, device memory; lengths rotate by step
     Entry *even, *odd, *long_even, *long_odd;
-    int* tails;    // [0..2] of rows, [3..5] of long rows, [6..8] rows added by `gather`; zero at first
-    int capacity;  // of even and odd; what comes beyond is counted and lost
+    int* tails;  // [0..2] of rows, [3..5] of long rows, [6..8] rows added by `gather`; zero at first
     __device__ __forceinline__ Entry* rows(int parity) const { return parity ? odd : even; }
     __device__ __forceinline__ Entry* long_rows(int parity) const { return parity ? long_odd : long_even; }
 };
@@ -66,19 +65,13 @@ template <int CAPACITY> struct Frontier {
     __device__ __forceinline__ int kept_now() const { return (step + strides) & 1; }
     __device__ __forceinline__ int here() const { return min(queue.count[kept_now()], CAPACITY); }
 
-    __device__ __forceinline__ void share(int slot, Entry e) const {
-        if (slot < lists.capacity) store(lists.rows(now() ^ 1) + slot, e);
-    }
-    // Some rows of this step were lost. It takes strides: in a step of one level each row is appended once at most, and
-    // for so many there is space; in one of several levels a vertex may be labelled, and its row appended, for each.
-    __device__ __forceinline__ bool overflown() const { return rows > lists.capacity; }
     __device__ __forceinline__ void append(Entry e) const {  // to the next stride or step
         int slot = atomicAdd(queue.count + (kept_now() ^ 1), 1);
         if (slot < CAPACITY) {
             queue.rows[kept_now() ^ 1][slot] = e;
             return;
         }
-        share(reserve_one(lists.tails + (step + 1) % 3), e);
+        store(lists.rows(now() ^ 1) + reserve_one(lists.tails + (step + 1) % 3), e);
         if (!striding) return;
         atomicAdd(&queue.pieces, 1);
         reserve_one(lists.tails + 3 + (step + 1) % 3);
@@ -100,7 +93,8 @@ template <int CAPACITY> struct Frontier {
         }
         int pieces = (end - begin + PIECE - 1) / PIECE;
         int slot = atomicAdd(lists.tails + (step + 1) % 3, pieces);
-        for (int i = 0; i < pieces; i++) share(slot + i, {v, begin + i * PIECE, min(begin + (i + 1) * PIECE, end), label});
+        for (int i = 0; i < pieces; i++)
+            store(lists.rows(now() ^ 1) + slot + i, {v, begin + i * PIECE, min(begin + (i + 1) * PIECE, end), label});
         atomicAdd(&queue.pieces, pieces);
     }
 
@@ -126,8 +120,7 @@ template <int CAPACITY> struct Frontier {
         return threads.whole && total > WIDE_STEP * threads.blocks;
     }
 
-    // Visit this block's rows, those it keeps and, in the first stride of a step, its share of the list, by `stride`
-    // groups; this one is the `rank`-th.
+    // Visit this block's rows, those it keeps and its share of the list, by `stride` groups; this one is the `rank`-th.
     template <class Visit>
     __device__ __forceinline__ void each_row(const ThreadGroup& threads, int rank, int stride, Visit visit) const {
         int mine = here();
@@ -135,7 +128,7 @@ template <int CAPACITY> struct Frontier {
             Entry* at = &queue.rows[kept_now()][i];
             if (i >= mine) {
                 int far = (i - mine) * threads.blocks + threads.block;
-                if (strides > 0 || far >= rows) break;
+                if (far >= rows) break;
                 at = lists.rows(now()) + far;
             }
             visit(at, i < mine);
@@ -159,8 +152,8 @@ template <int CAPACITY> struct Frontier {
         if (spilled > 0) {
             if (threadIdx.x == 0) queue.base = atomicAdd(lists.tails + (step + 1) % 3, spilled);
             __syncthreads();
-            for (int i = threadIdx.x; i < spilled; i += THREADS)
-                share(queue.base + i, queue.rows[now() ^ 1][KEPT_ENTRIES + i]);
+            Entry* to = lists.rows(now() ^ 1) + queue.base;
+            for (int i = threadIdx.x; i < spilled; i += THREADS) store(to + i, queue.rows[now() ^ 1][KEPT_ENTRIES + i]);
             __syncthreads();
         }
         StepSummary own{0, 0};

@@ -20,7 +20,7 @@ from gpu_engine.cuda.layout import (
     UNKNOWN_LABEL,
 )
 from gpu_engine.cuda.module import cluster_size, kernel
-from gpu_engine.footprint import HUB_ROW, LONG_ROW, SPARE_ROWS
+from gpu_engine.footprint import HUB_ROW, LONG_ROW
 
 ARCS_OF_A_CLUSTER: Final = 1 << 17
 """A drain takes a cluster more for so many arcs: small ones run side by side, and have cheaper barriers."""
@@ -60,8 +60,7 @@ class Drains:
 
     def __init__(self, n: int, n_arcs: int) -> None:
         pieces = n_arcs // LONG_ROW + 1
-        searched = n + pieces + SPARE_ROWS
-        counts = {"search_even": searched, "search_odd": searched, "active_even": n, "active_odd": n}
+        counts = {"search_even": n + pieces, "search_odd": n + pieces, "active_even": n, "active_odd": n}
         counts |= {"long_even": min(n, pieces), "long_odd": min(n, pieces)}
         zeroed = self.MOST * (PROGRESS_BYTES + GRID_MEMORY_BYTES)
         hubs = n_arcs // HUB_ROW + 1
@@ -80,25 +79,19 @@ class Drains:
     ) -> None:
         """Queue the persistent kernel on one side of the state's cut; as many blocks as fit at once. If ``alone`` it
         has the whole device, and others wait for it. If ``trusting`` it begins with the labels of the drain before."""
-        drain = persistent("drain.cu", "drain_mirrored" if deficits else "drain_forward", state.wide, alone)
+        drain = _drain("drain_mirrored" if deficits else "drain_forward", state.wide, alone)
         self._launch(drain, row_offsets, state, state.labels, TRUST if trusting else 0)
 
     def reached(self, row_offsets: Array, state: State, *, from_sources: bool) -> Array:
         """bool[n]: who is reached by residual arcs from excesses and sources in S, or else who reaches a deficit or
         sink in T by such arcs. The state is solved, and not changed. O(n + m); a cancel does not end it."""
         labels = unknown_labels(len(state.excess))
-        search = persistent("drain.cu", "reach_mirrored" if from_sources else "reach_forward", state.wide, False)
+        search = _drain("reach_mirrored" if from_sources else "reach_forward", state.wide, False)
         self._launch(search, row_offsets, state, labels, 0)
         return labels != UNKNOWN_LABEL
 
     def _launch(self, kernel: "Cooperative", row_offsets: Array, state: State, labels: Array, trust: int) -> None:
-        arguments = self._arguments(row_offsets, state, labels, self._memory[self._started])
-        arguments["trust"] = trust
-        kernel(1 + len(state.arcs) // ARCS_OF_A_CLUSTER, as_struct(arguments))
-
-    def _arguments(self, row_offsets: Array, state: State, labels: Array, memory: Array) -> NDArray[np.void]:
-        """A `DRAIN_ARGUMENTS` record for the next drain."""
-        record = self.progress_records[self._started]
+        i = self._started
         self._started += 1
         arrays = {
             "row_offsets": row_offsets,
@@ -110,16 +103,16 @@ class Drains:
             "vertices": self._vertices,
             **self._frontiers,
             "hubs": self._hubs,
-            "memory": memory,
-            "progress": record,
+            "memory": self._memory[i],
+            "progress": self.progress_records[i],
         }
         arguments = np.zeros((), DRAIN_ARGUMENTS)
         for name, array in arrays.items():
             arguments[name] = array.data.ptr
         arguments["n"] = len(state.excess)
         arguments["patience"], arguments["small"], arguments["round_limit"] = PATIENCE, SMALL, ROUND_LIMIT
-        arguments["capacity"] = len(self._frontiers["search_even"])
-        return arguments
+        arguments["trust"] = trust
+        kernel(1 + len(state.arcs) // ARCS_OF_A_CLUSTER, as_struct(arguments))
 
     def cancel(self) -> None:
         """Stop the drains, by a copy on a stream of its own: a kernel might not get to run beside them."""
@@ -164,10 +157,10 @@ class Cooperative:
 
 
 @cache
-def persistent(file: str, name: str, wide: bool, alone: bool) -> Cooperative:
+def _drain(name: str, wide: bool, alone: bool) -> Cooperative:
     """An eighth of the device is left to small work of others: searches bound by memory take a sixth longer then, and
     nobody waits for a long drain."""
     cluster = cluster_size()
     multiprocessors = cupy.cuda.Device().attributes["MultiProcessorCount"]
     blocks = max(1, multiprocessors * (8 if alone else 7) // 8 // cluster) * cluster
-    return Cooperative(kernel(file, name, wide=wide, cooperative=True), blocks, cluster)
+    return Cooperative(kernel("drain.cu", name, wide=wide, cooperative=True), blocks, cluster)

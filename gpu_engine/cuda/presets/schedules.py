@@ -191,16 +191,15 @@ PRESETS: Final[Mapping[str, Preset]] = {
     "wbpr-vc-rcsr": Preset(wbpr_vc_rcsr, reversed_rows=True),
     "wbpr-vc-bcsr": Preset(wbpr_vc_bcsr),
 }
-DEFAULT, WAVES = "default", "waves"
+DEFAULT: Final = "default"
 
 
 def find(name: str) -> Preset | None:
-    """The preset of this name; None for "default" and "waves", which are our own. Raises `UnknownEngine` with the names
-    that exist."""
-    if name in (DEFAULT, WAVES):
+    """The preset of this name; None for "default". Raises `UnknownEngine` with the names that exist."""
+    if name == DEFAULT:
         return None
     if name not in PRESETS:
-        raise UnknownEngine(f"no preset {name!r}; there are {', '.join((DEFAULT, WAVES, *PRESETS))}")
+        raise UnknownEngine(f"no preset {name!r}; there are {', '.join((DEFAULT, *PRESETS))}")
     return PRESETS[name]
 
 
