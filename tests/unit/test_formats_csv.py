@@ -142,3 +142,14 @@ def test_written_table() -> None:
         '"b","c","inf"',
         '"a","c","2.0"',
     ]
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n1,4,b\n"])
+def test_a_backslash_at_the_end_of_a_quoted_field_is_part_of_it(end: str) -> None:
+    edges = read_csv(b'tail,capacity,head\n"C:\\",3,"D:\\"' + end.encode())
+    assert list(edges.vertex_labels or ())[:2] == ["C:\\", "D:\\"]
+
+
+def test_two_double_quotes_behind_a_backslash_are_one() -> None:
+    edges = read_csv(b'tail,head,capacity\n"a\\""x",b,3\n')
+    assert list(edges.vertex_labels or ()) == ['a\\"x', "b"]
