@@ -243,9 +243,14 @@ LONG_ROW: Final = 128
 HUB_ROW: Final = 4096
 """A search that looks back visits longer rows by a block."""
 
+SPARE_ROWS: Final = 1024
+"""The shared lists of a search hold so many rows beside one of each vertex: what the blocks keep when few are left."""
+
 
 def drain_bytes(n_vertices: int, n_arcs: int) -> int:
-    """`Drains` of `gpu_engine.cuda.launch`: per vertex a record of 16 and four lists of 16; more for rows in pieces
-    and the longest rows."""
+    """`Drains` of `gpu_engine.cuda.launch`: per vertex a record of 16, four lists of 16, a mark and a list of 4; more
+    for rows in pieces and the longest rows."""
     pieces = n_arcs // LONG_ROW + 1
-    return 80 * n_vertices + 32 * (pieces + min(n_vertices, pieces)) + 4 * (n_arcs // HUB_ROW + 1) + 5120
+    return (
+        88 * n_vertices + 32 * (pieces + min(n_vertices, pieces)) + 4 * (n_arcs // HUB_ROW + 1) + 32 * SPARE_ROWS + 7168
+    )

@@ -5,7 +5,6 @@ which the update left a deficit or an excess. Nothing but a few counters is read
 """
 
 import math
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -15,24 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.checks.certificate import Certificate
-from gpu_engine.control import WORK_DONE, Control
+from gpu_engine.control import Control
 from gpu_engine.cuda import proving
 from gpu_engine.cuda.arrange import Arrangement, sinks_first
 from gpu_engine.cuda.host_answers import HostAnswers
 from gpu_engine.cuda.launch.arrays import Array, Topology, new_arcs, unknown_labels
-from gpu_engine.cuda.launch.drain import Drains
 from gpu_engine.cuda.launch.growing import InsertedArcs, inserted_bytes, with_zeros
 from gpu_engine.cuda.launch.state import saturate, zero_flow
 from gpu_engine.cuda.launch.update import Batch
 from gpu_engine.cuda.memory import DeviceFull, device_call
+from gpu_engine.cuda.settling import settle
 from gpu_engine.cuda.state import CudaFlowState
 from gpu_engine.cuda.transfer import own_supply, put_flow
-from gpu_engine.cuda.waiting import WORK, wait
 from gpu_engine.cuda.width import needs_wide, widen
 from gpu_engine.engine import FlowState, SolveReport
-from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Footprint, Needs, Room, arranging_bytes, on_cuda, unlimited
-from gpu_engine.incremental import Patience, TooSlow
+from gpu_engine.incremental import Patience
 from gpu_engine.networks.free import SOURCE, free_roles
 from gpu_engine.networks.growing import Growth
 from gpu_engine.networks.network import Network
@@ -46,13 +43,8 @@ GIVE_UP_MS: Final = 1.0
 GIVE_UP_SHARE: Final = 1.5
 """A repair is given up after `GIVE_UP_SHARE` times the time of the last cold solve, and `GIVE_UP_MS` more."""
 
-ALONE_MS: Final = 20.0
-"""A repair whose time limit is at most this has the whole device, since others do not wait long for it."""
-
 MOST_APPENDED: Final = 8
 """A cold solve arranges the rows anew if more than one in this many arcs was appended to the end of its row."""
-
-COUNTERS = (*WORK_DONE, "rounds", "levels")
 
 
 class CudaEngine(HostAnswers):
@@ -215,7 +207,6 @@ class CudaEngine(HostAnswers):
         state.source_side[:] = state.role == SOURCE
         saturate(self._topology, state)
         counters = self._settle(state, control, [False], self.longest_ms)
-        state.depth = counters["levels"] // max(1, counters["global_relabels"])
         state.value = state.reached()
         return counters
 
@@ -240,29 +231,8 @@ class CudaEngine(HostAnswers):
     def _settle(
         self, state: CudaFlowState, control: Control, sides: list[bool], limit_ms: float = math.inf
     ) -> dict[str, int]:
-        """Drain S (True: its deficits) or T.
-
-        Raises `Cancelled`, or `TooSlow` once ``limit_ms`` has passed; a pseudoflow that can be settled later is left.
-        """
-        drains = Drains(self.network.n_vertices, self.network.n_arcs)
-        done = control.slots[WORK].copy()
-        how = {"alone": limit_ms <= ALONE_MS, "trusting": state.solved}
-        for deficits in sides:
-            drains.start(self._topology.row_offsets, state, deficits=deficits, **how)
-        in_time = wait(control, drains, limit_ms)
-        counters = Counter(dict.fromkeys(COUNTERS, 0))
-        stopped = False
-        for result in drains.results():
-            stopped |= bool(result["status"] != 0)
-            state.value += int(result["gained"])
-            counters.update({name: int(result[name]) for name in COUNTERS})
-        control.slots[WORK] = done + [counters[name] for name in WORK_DONE]
-        if stopped:
-            state.holding = max(state.holding, 1)
-            if in_time:
-                raise Cancelled("the solve was cancelled")
-            raise TooSlow
-        return counters
+        """As `settle`."""
+        return settle(self._topology, state, control, sides, limit_ms)
 
     @device_call
     def certificate(self, state: FlowState, *, complete: bool = True) -> Certificate:

@@ -68,6 +68,12 @@ PARTITION_LANES: Final = 8
 UNKNOWN_LABEL: Final = -1
 """Stands for the label of a vertex that no drain of its side has labelled."""
 
+ENDED_DRAIN, CANCELLED_DRAIN, LEFT_DRAIN = 0, 1, 2
+"""How a drain ends: all excess has gone, the host has said so, or some is left to waves (waves.cu)."""
+
+LEVEL_BITS: Final = 23
+"""The marks of waves have so many bits for a level: they take networks of fewer vertices than its values."""
+
 CONSTANTS: Final[Mapping[str, int]] = {
     "WARP": WARP,
     "MOST_SHARDS": MOST_SHARDS,
@@ -83,6 +89,10 @@ CONSTANTS: Final[Mapping[str, int]] = {
     "LONG_ROW": LONG_ROW,
     "HUB_ROW": HUB_ROW,
     "UNKNOWN_LABEL": UNKNOWN_LABEL,
+    "ENDED_DRAIN": ENDED_DRAIN,
+    "CANCELLED_DRAIN": CANCELLED_DRAIN,
+    "LEFT_DRAIN": LEFT_DRAIN,
+    "LEVEL_BITS": LEVEL_BITS,
     "NARROW_LIMIT": NARROW_LIMIT,
     "ORDINARY_VERTEX": ORDINARY,
     "SINK_VERTEX": SINK,
@@ -127,8 +137,9 @@ DRAIN_PROGRESS: Final = np.dtype(
 DRAIN_ARGUMENTS: Final = np.dtype(
     [(name, "u8") for name in ("row_offsets", "arcs", "excess", "role", "source_side", "labels", "vertices")]
     + [(name, "u8") for name in ("search_even", "search_odd", "active_even", "active_odd", "long_even", "long_odd")]
-    + [(name, "u8") for name in ("hubs", "memory", "progress")]
-    + [("n", "i4"), ("patience", "f4"), ("trust", "i4"), ("small", "i4"), ("round_limit", "i4"), ("pad", "i4")]
+    + [(name, "u8") for name in ("hubs", "marks", "targets", "memory", "progress")]
+    + [("n", "i4"), ("patience", "f4"), ("trust", "i4"), ("small", "i4"), ("round_limit", "i4"), ("deep", "i4")]
+    + [("capacity", "i4"), ("pad", "i4")]
 )
 """The one argument of a drain, passed by value; u8 is an address: see `DrainArguments` in arguments.cuh."""
 
@@ -186,6 +197,9 @@ GRID_MEMORY_BYTES: Final = 256
 PROGRESS_BYTES: Final = 256
 """The host gives a drain so much for its `GridMemory` and its `DrainProgress`, each in cache lines of its own."""
 
+WAVE_MEMORY_BYTES: Final = 1536
+"""As `GRID_MEMORY_BYTES`, for the `WaveMemory` of waves."""
+
 RECORDS: Final[Mapping[str, np.dtype[np.void]]] = {
     "UpdateResult": UPDATE_RESULT,
     "Findings": FINDINGS,
@@ -207,7 +221,8 @@ RECORDS: Final[Mapping[str, np.dtype[np.void]]] = {
 
 def options(cluster: int, *, wide: bool) -> tuple[str, ...]:
     """The macros of one compilation, for residuals of int32 or (``wide``) int64 and clusters of so many blocks."""
-    values = {**CONSTANTS, **dict(_places()), "GRID_MEMORY_BYTES": GRID_MEMORY_BYTES, "CLUSTER": cluster}
+    values = {**CONSTANTS, **dict(_places()), "CLUSTER": cluster}
+    values |= {"GRID_MEMORY_BYTES": GRID_MEMORY_BYTES, "WAVE_MEMORY_BYTES": WAVE_MEMORY_BYTES}
     return (*(f"-D{name}={value}" for name, value in values.items()), *(["-DWIDE"] if wide else []))
 
 

@@ -41,7 +41,7 @@ class CudaFlowState(ForkableState):
     """How many ends of changed edges had an excess in T, counted for each edge; 0: there is none in T."""
     touched: bool = False
     depth: int = 0
-    """How many layers a search of the last solve from zero went through, in the mean; 0: not known."""
+    """How many layers a search of the last solve from zero went through, the mean of its first drain; 0: not known."""
 
     def copied(self) -> Self:
         arrays = {name: array.copy() for name in ARRAYS if (array := getattr(self, name)) is not None}

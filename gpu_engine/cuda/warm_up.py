@@ -70,9 +70,9 @@ def warm_up() -> None:
         solver = PairSolver.of(network, ends)
         DeviceSeat(solver, solver.seat(), PAIR_BYTES).values(ends[:1], ends[1:], Control())
         infinite = np.array([edges.n_edges - 1])
-        for capacity in (NARROW, INFINITE):
+        for capacity in (0, NARROW, INFINITE):
             engine.update(infinite, np.array([capacity]))
-            engine.solve(state)
+            engine.solve(state, cold=capacity == 0)  # without the short cut the path is deep, and left to waves
             engine.flow(state)
             engine.certificate(state)  # by other kernels where no edge is infinite
         engine.grow(grow(network, Structure(1, None, *_GROWN, np.zeros(2, np.bool_))))

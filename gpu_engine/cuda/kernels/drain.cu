@@ -47,19 +47,36 @@
 // Looking back. While the frontier of a search is a large part of the network, the vertices that have no label look along
 // their own rows for one that has (`look_back`): that takes a few arcs of each, where the frontier has most of all arcs.
 //
+// Waves. In a deep network the rest is left to waves.cu once a search has found how deep it is: `deep`.
+//
 // Tiers. A step whose frontier is small runs on one cluster of blocks (a cheaper barrier); the other blocks wait at the
 // grid barrier until a step outgrows it.
 
 #include "arguments.cuh"
 
-constexpr int STRIDES = 9;        // in a step of a deep search, an odd number
-constexpr int DEEP = 16;          // a search is deep from this level on: shallow networks have wide frontiers
+constexpr int STRIDES = 9;  // in a step of a deep search, an odd number
+constexpr int DEEP = 16;    // a search is deep from this level on: shallow networks have wide frontiers
+constexpr int MOST_PENALTY = 1 << 29;
 constexpr int LEAST_ROUNDS = 16;  // between two searches
 constexpr int POLL = 15;          // the host's cancel flag is read every POLL + 1 rounds
 
 // ---- the drain ------------------------------------------------------------------------------------------------
 
-constexpr int SORTED = 256;  // long rows that a block looks at together
+constexpr int SORTED = 256;     // long rows that a block looks at together
+constexpr int LEAST_KEPT = 16;  // entries up to which a block keeps all at the end of a step
+
+// A block's share in a step's summary: bits 9-26 of the first word entries that blocks keep, 27-57 active vertices reached; of
+// the second word 9-38 rows and 39-63 long rows in the shared lists.
+struct StepSummary : Summary {
+    static __device__ __forceinline__ StepSummary of(const BlockShare& share, int reached, bool stop) {
+        return {1 | (Word)share.kept << 9 | (Word)reached << 27 | (Word)stop << 63,
+                1 | (Word)share.rows << 9 | (Word)share.long_rows << 39};
+    }
+    __device__ __forceinline__ int kept() const { return field(first, 9, 18); }
+    __device__ __forceinline__ int reached() const { return field(first, 27, 31); }
+    __device__ __forceinline__ int rows() const { return field(second, 9, 30); }
+    __device__ __forceinline__ int long_rows() const { return field(second, 39, 25); }
+};
 
 struct Shared {
     BarrierMemory barrier_memory;
@@ -91,12 +108,33 @@ struct Drain {
     int single, penalty;  // searches to come that take one stride a step, the last such number
     bool early;           // a search met early entries: its labels are exact only when it is exhausted
     ThreadCounters counters;
-    int levels, rounds, grid_steps, cluster_steps;
+    StepCounters steps;
 
+    // End the step by a barrier; afterwards the frontier is that of the next step. `wrote` says that others must see plain
+    // writes.
     template <class F>
-    __device__ __forceinline__ void end_step(const ThreadGroup& threads, F& frontier, bool wrote, bool cancelled) {
-        StepSummary all =
-            frontier.end_step(threads, grid_barrier, shared.barrier_memory, cluster_phase, shared.found, wrote, cancelled);
+    __device__ __forceinline__ void end_step(const ThreadGroup& threads, F& f, bool wrote, bool cancelled) {
+        int keep = f.most_kept(threads, LEAST_KEPT);
+        f.spill(keep, 0, THREADS);
+        StepSummary own{};
+        if (threadIdx.x < 32) {  // the same in each of these threads
+            BlockShare share = f.block_share(keep);
+            own = StepSummary::of(share, shared.found, cancelled);
+            wrote = wrote || share.rows > 0 || share.long_rows > 0 || f.spare_used;
+            __syncwarp();
+            if (threadIdx.x == 0) {
+                f.turn_over(keep);
+                shared.found = 0;
+            }
+        }
+        f.step++;
+        f.strides = 0;
+        StepSummary all{threads.whole ? grid_barrier.reduce(shared.barrier_memory, own, wrote)
+                                      : reduce_in_cluster(shared.barrier_memory, own, wrote, cluster_phase)};
+        f.spare_used = f.rows | f.long_rows;
+        f.rows = all.rows(), f.long_rows = all.long_rows();
+        f.total = all.kept() + f.rows + f.long_rows;
+        f.gathered = !threads.whole;
         reached += all.reached();
         stop = stop || all.stop();
     }
@@ -108,15 +146,19 @@ struct Drain {
         while (f.total > 0 && advance < limit && on()) {
             if (f.total > small || f.long_rows > CLUSTER) {
                 advance += one_step(grid);
-                grid_steps++;
+                steps.grid++;
                 continue;
             }
-            if (!f.gathered) f.gather(leads, grid_barrier, shared.barrier_memory);
+            if (!f.gathered) {
+                f.hand_over(leads);
+                grid_barrier.wait(shared.barrier_memory);
+                f.take_over();
+            }
             int* shown = memory->broadcast[grid_barrier.phase & 1];
             if (leads) {
                 while (f.total > 0 && advance < limit && on() && f.total / 2 <= small && f.long_rows <= 4 * CLUSTER) {
                     advance += one_step(cluster);
-                    cluster_steps++;
+                    steps.cluster++;
                 }
                 if (cluster.rank == 0) {
                     int own[8] = {f.step, f.total, f.rows, f.long_rows, advance, reached, stop, early};
@@ -153,9 +195,8 @@ struct Drain {
                 search_row<MIRROR>(g, near ? *at : load(at), searched, &shared.found);
             });
         };
-        bool strides = single == 0 && !early && depth >= DEEP && searched.rows == 0;
-        if (strides)
-            for (int i = 0; i < STRIDES / 2; i++) searched.two_strides(visit);
+        bool strides = single == 0 && !early && depth >= DEEP && searched.total <= KEPT_ENTRIES * threads.blocks;
+        if (strides) searched.stride(STRIDES - 1, 0, THREADS, visit);
         if (searched.wide(threads) && shared.mean_row <= SHORT_ROWS)
             searched.each_row(threads, threadIdx.x, THREADS, [&](const Entry* at, bool near) {
                 search_row_alone<MIRROR>(g, near ? *at : load(at), searched, &shared.found);
@@ -168,27 +209,31 @@ struct Drain {
 
     // Exact labels up to the deepest of `wanted` active vertices; returns what an unseen label means.
     template <bool MIRROR> __device__ __forceinline__ int search(int wanted, int& depth) {
-        clear_labels<MIRROR>();
-        depth = reached = 0;
-        if (early) single = penalty = 2 * penalty + 1;
-        else if (single > 0) single--;
-        early = false;
         // Frontiers with more entries than this are left alone, and the others look back: with a share x of all arcs m a
         // frontier takes x m visits, while the n others, in rows of d = m / n, look at 1 / x arcs until they meet it. So
         // they pay from x = 1 / sqrt(d) on, sooner as they need no atomics; an entry has about 2 d arcs. Not in dense
         // networks: their vertices are too few to keep all threads busy.
         int wide = shared.mean_row > PIECE ? UNSEEN : max((int)(g.n * rsqrtf(BACK * max(shared.mean_row, 1))), 2 * small);
         while (true) {
-            run(
-                searched, depth, UNSEEN, [&](const ThreadGroup& threads) { return search_step<MIRROR>(threads, depth); },
-                [&] { return early || (reached < wanted && searched.total <= wide); });
-            if (early || reached >= wanted || searched.total <= wide) break;
-            searched.clear_spare(grid);
-            look_back<MIRROR>(g, grid, shared.hubs, load(&memory->n_hubs), depth, searched, &shared.found);
-            end_step(grid, searched, false, false);
-            depth++;
+            clear_labels<MIRROR>();
+            depth = reached = 0;
+            if (early) single = penalty = min(2 * penalty + 1, MOST_PENALTY);
+            else if (single > 0) single--;
+            early = false;
+            while (true) {
+                run(
+                    searched, depth, UNSEEN, [&](const ThreadGroup& threads) { return search_step<MIRROR>(threads, depth); },
+                    [&] { return !searched.overflown() && (early || (reached < wanted && searched.total <= wide)); });
+                if (searched.overflown() || early || reached >= wanted || searched.total <= wide) break;
+                searched.clear_spare(grid);
+                look_back<MIRROR>(g, grid, shared.hubs, load(&memory->n_hubs), depth, searched, &shared.found);
+                end_step(grid, searched, false, false);
+                depth++;
+            }
+            if (!searched.overflown()) break;
+            early = true, penalty = MOST_PENALTY;  // again, and no more strides
         }
-        levels += depth;
+        steps.levels += depth;
         exhausted = reached < wanted;
         return exhausted ? CUT_OFF : depth + 1;
     }
@@ -267,24 +312,6 @@ struct Drain {
         return 1;
     }
 
-    // Add the counters since the last call to the progress record, where the host can see them.
-    __device__ __forceinline__ void publish(int searches) {
-        auto warp = cg::tiled_partition<32>(cg::this_thread_block());
-        Units sums[3] = {counters.pushes, counters.relabels, counters.scanned};
-        Units* to[3] = {&progress->pushes, &progress->relabels, &progress->arcs_scanned};
-        for (int i = 0; i < 3; i++) {
-            Units sum = cg::reduce(warp, sums[i], cg::plus<Units>());
-            if (warp.thread_rank() == 0 && sum != 0) add(to[i], sum);
-        }
-        counters.pushes = counters.relabels = 0, counters.scanned = 0;
-        if (grid.rank != 0) return;
-        progress->global_relabels = searches;
-        progress->rounds = rounds;
-        progress->levels = levels;
-        progress->grid_steps = grid_steps;
-        progress->cluster_steps = cluster_steps;
-    }
-
     // Vertices that the last search left unseen, or that were cut off before, move to the other side of the cut.
     template <bool MIRROR> __device__ __forceinline__ void move_cut_off(bool* source_side) {
         Units gained = 0;
@@ -294,8 +321,7 @@ struct Drain {
             source_side[v] = !MIRROR;
             gained -= excess_of<MIRROR>(g, v);
         }
-        gained = cg::reduce(cg::tiled_partition<32>(cg::this_thread_block()), gained, cg::plus<Units>());
-        if (threadIdx.x % 32 == 0 && gained != 0) add(&progress->gained, gained);
+        add_up(&progress->gained, gained);
     }
 
     // Leave the labels to the next drain of the region; `beyond` is that of vertices that the last search has not seen.
@@ -309,6 +335,7 @@ struct Drain {
 
     // The list of vertices, the active ones among them, and, if `trusts`, the labels at hand.
     template <bool MIRROR> __device__ __forceinline__ void begin(const DrainArguments& given, bool trusts) {
+        bool long_rows = false;
         active.clear_spare(grid);
         for (int v = grid.rank; v < g.n; v += grid.size) {
             Entry e{v, given.row_offsets[v], given.row_offsets[v + 1], 0};
@@ -320,6 +347,7 @@ struct Drain {
                 h = kept == UNKNOWN_LABEL ? UNSEEN : kept;
             }
             store(g.vertices + v, {settled(h), e.begin, (unsigned)(e.end - e.begin) | (unsigned)sink << 31});
+            long_rows |= e.end - e.begin >= LONG_ROW && !sink && !outside;
             if (e.end - e.begin > HUB_ROW) store(shared.hubs + atomicAdd(&memory->n_hubs, 1), v);
             if (holds <= 0) continue;
             if (trusts) {
@@ -329,16 +357,17 @@ struct Drain {
             if (e.end - e.begin < LONG_ROW) active.append(e);
             else active.append_long(e);
         }
+        if (__syncthreads_or(long_rows) && threadIdx.x == 0) store(&memory->has_long_rows, 1);
         end_step(grid, active, true, false);
     }
 
     template <bool MIRROR> __device__ __forceinline__ void run_to_end(const DrainArguments& given) {
         begin<MIRROR>(given, given.trust > 0);
         if (active.total == 0) return;
-        int farthest = load(&memory->farthest), searches = 0, beyond = UNKNOWN_LABEL, depth;
-        bool trusts = given.trust > 0 && farthest <= given.trust, ended, cut_off;
+        int farthest = load(&memory->farthest), beyond = UNKNOWN_LABEL, depth;
+        bool trusts = given.trust > 0 && farthest <= given.trust, ended, cut_off, left = false;
         while (true) {
-            ended = active.total == 0 || rounds >= given.round_limit || stop;
+            ended = active.total == 0 || steps.rounds >= given.round_limit || stop;
             cut_off = ended && load(&memory->dropped);
             if (ended && (stop || !cut_off)) break;
             int unseen = g.n, limit = 2 * farthest + 4;
@@ -346,8 +375,11 @@ struct Drain {
                 unseen = search<MIRROR>(ended ? UNSEEN : active.total, depth);
                 beyond = exhausted ? UNKNOWN_LABEL : unseen;
                 if (ended) break;
-                searches++;
-                publish(searches);
+                steps.searches++;
+                publish(progress, counters, steps, grid.rank == 0);
+                bool may_leave = steps.searches > (given.trust > 0) && given.deep > 0 && !load(&memory->has_long_rows);
+                left = may_leave && depth >= given.deep;
+                if (left) break;  // the labels are exact
                 refresh(unseen);
                 limit = max(LEAST_ROUNDS, (int)(given.patience * depth));
             }
@@ -356,18 +388,16 @@ struct Drain {
             run(
                 active, done, limit, [&](const ThreadGroup& threads) { return round<MIRROR>(threads, unseen); },
                 [&] { return !stop; });
-            rounds += done;
+            steps.rounds += done;
         }
         keep_labels(given.labels, beyond);
         if (cut_off && !stop) move_cut_off<MIRROR>(given.source_side);
         if (grid.rank == 0) {
-            progress->status = stop ? 1 : active.total > 0 ? 2 : 0;
+            progress->status = active.total == 0 && !stop ? ENDED_DRAIN : left ? LEFT_DRAIN : CANCELLED_DRAIN;
             progress->cut_off = cut_off;
         }
-        publish(searches);
-        Units into_hot_sink =
-            cg::reduce(cg::tiled_partition<32>(cg::this_thread_block()), counters.into_hot_sink, cg::plus<Units>());
-        if (threadIdx.x % 32 == 0 && into_hot_sink != 0) add_excess<MIRROR>(g, shared.hot_sink, into_hot_sink);
+        publish(progress, counters, steps, grid.rank == 0);
+        fill_hot_sink<MIRROR>(g, shared.hot_sink, counters);
     }
 
     // One search until it is exhausted: who reaches a target keeps a label, all others in the region UNKNOWN_LABEL. In a
@@ -396,8 +426,9 @@ template <bool MIRROR, bool SEARCHES_ALONE> __device__ __forceinline__ void drai
             memory,
             given.progress,
             shared,
-            {shared.searched, {given.search_even, given.search_odd, nullptr, nullptr, memory->search_tails}},
-            {shared.active, {given.active_even, given.active_odd, given.long_even, given.long_odd, memory->active_tails}},
+            {shared.searched, {given.search_even, given.search_odd, nullptr, nullptr, memory->search_tails, given.capacity}},
+            {shared.active,
+             {given.active_even, given.active_odd, given.long_even, given.long_odd, memory->active_tails, given.n}},
             {memory->barrier_words, 0},
             0,
             {rank, (int)gridDim.x * THREADS, (int)blockIdx.x, (int)gridDim.x, true},
@@ -406,16 +437,8 @@ template <bool MIRROR, bool SEARCHES_ALONE> __device__ __forceinline__ void drai
             given.small};
     if (SEARCHES_ALONE) s.search_alone<MIRROR>(given);
     else s.run_to_end<MIRROR>(given);
-#if CLUSTER > 1
-    cg::this_cluster().sync();  // no block leaves while a neighbour may still read its shared memory
-#endif
+    leave_cluster();
 }
-
-#if CLUSTER > 1
-#define IN_CLUSTERS __cluster_dims__(CLUSTER, 1, 1)
-#else
-#define IN_CLUSTERS
-#endif
 
 extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
     drain_forward(const __grid_constant__ DrainArguments given) {

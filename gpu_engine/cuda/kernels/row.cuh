@@ -73,8 +73,10 @@ __device__ __forceinline__ void store(Vertex* p, const Vertex& x) {
 // Start to bring a row that the next step reads to L2.
 __device__ __forceinline__ void prefetch(const Arc* row, int length) {
 #if __CUDA_ARCH__ >= 900
-    if (length > 0 && length <= PIECE && sizeof(Arc) == 16)
+    if (length <= 0 || length > PIECE) return;
+    if (sizeof(Arc) == 16)
         asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(row), "r"(length * (int)sizeof(Arc)));
+    else asm volatile("prefetch.global.L2 [%0];" ::"l"(row));
 #endif
 }
 __device__ __forceinline__ void store(Label* p, Label x) { __stcg(p, x); }

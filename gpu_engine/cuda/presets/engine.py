@@ -7,10 +7,11 @@ from typing import Final
 
 from gpu_engine.control import WORK_DONE, Control
 from gpu_engine.cuda.arrange import Arrangement, as_given
-from gpu_engine.cuda.engine import COUNTERS, CudaEngine
+from gpu_engine.cuda.engine import CudaEngine
 from gpu_engine.cuda.launch.drain import Drains
 from gpu_engine.cuda.memory import device_call
 from gpu_engine.cuda.presets.drain import PresetDrain
+from gpu_engine.cuda.settling import COUNTERS
 from gpu_engine.cuda.state import CudaFlowState
 from gpu_engine.cuda.transfer import flow_on_host, put_flow
 from gpu_engine.cuda.waiting import WORK, wait
