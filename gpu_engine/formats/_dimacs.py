@@ -44,7 +44,7 @@ class Problem:
 
 def read_problem(source: Source, limits: Limits) -> Problem:
     """Split a text into its lines; `InvalidNetwork` names the one at fault."""
-    text = as_text(load(source))
+    text = as_text(load(source), comment="c")
     lines = split_lines(text)
     letter = first_bytes(text, lines)
     known = np.isin(letter, list(KNOWN)) | blank_lines(text, lines)

@@ -75,12 +75,17 @@ class Fields:
         return pa.Array.from_buffers(pa.large_string(), len(length), buffers)
 
 
-def as_text(data: bytes | memoryview) -> Bytes:
-    """uint8 view of an ASCII text, without the mark of UTF-8 before it that editors of Windows write. A byte of 0,
-    which a crash leaves where the text ended on the disk, is refused."""
+def as_text(data: bytes | memoryview, comment: str = "") -> Bytes:
+    """uint8 view of an ASCII text, without the mark of UTF-8 before it that editors of Windows write. Lines that begin
+    with the letter ``comment`` may be in any encoding. A byte of 0, which a crash leaves where the text ended on the
+    disk, is refused."""
     begins = bytes(data[: len(codecs.BOM_UTF8)])
     text = np.frombuffer(data, dtype=np.uint8)[len(begins) if begins == codecs.BOM_UTF8 else 0 :]
     foreign = (text > 127) | (text == 0)
+    if comment and foreign.any():
+        lines, at = split_lines(text), np.flatnonzero(text > 127)
+        line_of = np.searchsorted(lines.start, at, side="right") - 1
+        foreign[at[first_bytes(text, lines)[line_of] == ord(comment)]] = False
     if foreign.any():
         at = int(np.argmax(foreign))
         line = 1 + int(np.count_nonzero(text[:at] == NEWLINE))
@@ -104,7 +109,7 @@ def split_lines(text: Bytes) -> Lines:
 
 def fields_of(text: Bytes, lines: Lines, k: int) -> list[str]:
     """The blank-separated fields of line k, as Python strings."""
-    return text[lines.start[k] : lines.stop[k]].tobytes().decode().split()
+    return text[lines.start[k] : lines.stop[k]].tobytes().decode("ascii", "replace").split()
 
 
 def first_bytes(text: Bytes, lines: Lines) -> Bytes:

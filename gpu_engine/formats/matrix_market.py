@@ -35,7 +35,7 @@ SYMMETRIES = ("general", "symmetric")
 def read_matrix_market(source: Source, limits: Limits = DEFAULT_LIMITS, precision: Precision = AS_WRITTEN) -> EdgeList:
     """Read a coordinate matrix; real values become exact decimals, `InvalidNetwork` names the line."""
     precision = precision.of_body(None)
-    text = as_text(load(source))
+    text = as_text(load(source), comment="%")
     lines = split_lines(text)
     value, symmetry = _banner(text, lines)
     comment = first_bytes(text, lines) == ord("%")

@@ -23,6 +23,9 @@ REFUSED, MISWRITTEN, NOT_REACHED, TOO_LATE = 1, 2, 3, 4
 WHOLE_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
 AMOUNT: Final = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]{1,9})?|inf(?:inity)?", re.IGNORECASE)
 """Python takes more for a number: `1_0` for ten, and digits of other scripts."""
+FACTOR: Final = re.compile(
+    r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]{1,9})?|[0-9]{1,40}/[0-9]{1,40}", re.IGNORECASE
+)
 FIRST_S: Final = 1.0
 """How long a service that has not answered yet is tried: somebody is waiting at a terminal."""
 
@@ -131,6 +134,13 @@ def amount(text: str) -> Decimal:
         return Decimal(text)
     plus = "; what is meant is the new one, without a plus" if text.startswith("+") else ""
     fail(f"{text!r} is no amount: that is a number such as 2.5, or inf{plus}", MISWRITTEN)
+
+
+def factor(text: str) -> str:
+    """A factor as written; one that is none ends the command."""
+    if FACTOR.fullmatch(text):
+        return text
+    fail(f"{text!r} is no factor: that is a number, 0 or more, or a fraction such as 7/6", MISWRITTEN)
 
 
 def by_name(written: list[str], option: str) -> dict[int | str, Decimal]:

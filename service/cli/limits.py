@@ -19,6 +19,7 @@ from service.cli.connection import (
     by_name,
     caps,
     connected,
+    factor,
     fail,
     names,
     pair,
@@ -78,7 +79,7 @@ def parametric(
     """The maximum flow as a function of a factor that scales some edges, or the supply of the sources."""
     if bool(edge) is bool(supply):
         fail("say what the factor scales: --edge EDGE or --supply VERTEX=AMOUNT, repeated for each", MISWRITTEN)
-    options: ParametricOptions = {"start": start, "to": to}
+    options: ParametricOptions = {"start": factor(start), "to": factor(to)}
     if edge:
         options["edges"] = [one_name(each) for each in edge]
     else:

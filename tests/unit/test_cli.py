@@ -120,6 +120,8 @@ def test_a_key_that_no_header_can_hold(key: str) -> None:
         (["circulation", "g", "--supply", "s=x"], "'x' is no amount"),
         (["min-cost", "g", "--value", "all"], "'all' is no amount: that is a number such as 2.5, or inf\n"),
         (["patch", "g", "e=1_0"], "'1_0' is no amount"),
+        (["parametric", "g", "--edge", "e", "--to", "abc"], "'abc' is no factor: that is a number, 0 or more, or a"),
+        (["parametric", "g", "--edge", "e", "--to", "2", "--from", "-1"], "'-1' is no factor"),
         (["patch", "g", "e= 1"], "' 1' is no amount"),
         (["patch", "g", "e=\u0661"], "is no amount"),
         (["circulation", "g", "--lower", "e=1_0"], "'1_0' is no amount"),

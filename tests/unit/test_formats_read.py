@@ -80,3 +80,22 @@ def test_texts_as_editors_of_windows_write_them(media_type: str) -> None:
         read(b"\xff\xfe" + text.encode("utf-16-le"), media_type)
     with pytest.raises(InvalidNetwork, match="line 2: byte 195 is not ASCII"):
         read(text.replace("\n", "\né", 1).encode("utf-8-sig"), media_type)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+@pytest.mark.parametrize("media_type", ["text/x-dimacs", "text/x-matrix-market"])
+def test_comments_may_be_in_any_encoding(media_type: str, encoding: str) -> None:
+    mark = "c" if "dimacs" in media_type else "%"
+    first, _, rest = ASCII_TEXTS[media_type].partition("\n")
+    text = f"{first}\n{mark} Straßen von Zürich\n{mark}é\n{rest}{mark} ä"
+    assert read(text.encode(encoding), media_type).capacity.tolist() == [5]
+    with pytest.raises(InvalidNetwork, match=r"line [45]: byte \d+ is not ASCII"):
+        read(text.replace("1 2 5", "1 2 ä").encode(encoding), media_type)
+    with pytest.raises(InvalidNetwork, match="line 2: byte 0 is no text"):
+        read(text.replace("ß", "\0").encode(encoding), media_type)
+
+
+def test_the_first_line_of_a_matrix_is_no_comment() -> None:
+    text = ASCII_TEXTS["text/x-matrix-market"].replace("general", "généràl")
+    with pytest.raises(InvalidNetwork, match="line 1: only integer"):
+        read(text.encode(), "text/x-matrix-market")
