@@ -138,8 +138,8 @@ DRAIN_ARGUMENTS: Final = np.dtype(
     [(name, "u8") for name in ("row_offsets", "arcs", "excess", "role", "source_side", "labels", "vertices")]
     + [(name, "u8") for name in ("search_even", "search_odd", "active_even", "active_odd", "long_even", "long_odd")]
     + [(name, "u8") for name in ("hubs", "marks", "targets", "memory", "progress")]
-    + [("n", "i4"), ("patience", "f4"), ("trust", "i4"), ("small", "i4"), ("round_limit", "i4"), ("deep", "i4")]
-    + [("capacity", "i4"), ("pad", "i4")]
+    + [("n", "i4"), ("patience", "f4"), ("trust", "i4"), ("small", "i4"), ("round_limit", "i4")]
+    + [("deep", "i4"), ("deepest", "i4"), ("capacity", "i4")]
 )
 """The one argument of a drain, passed by value; u8 is an address: see `DrainArguments` in arguments.cuh."""
 

@@ -13,6 +13,7 @@ from gpu_engine.control import Control
 from gpu_engine.cuda.build import build_csr
 from gpu_engine.cuda.engine import CudaEngine
 from gpu_engine.cuda.launch.update import ONE_BLOCK_ROWS
+from gpu_engine.cuda.module import kernel
 from gpu_engine.cuda.pairs import DeviceSeat
 from gpu_engine.cuda.partition.resident import CudaResidentPartition
 from gpu_engine.footprint import unlimited
@@ -49,6 +50,7 @@ def warm_up() -> None:
         terminals = Terminals.of([0, 1], [STEPS], [INFINITE, 5], [7])
         state = engine.open(terminals)
         engine.solve(state)
+        kernel("waves.cu", "waves", wide=state.wide, cooperative=True)  # no path is left to them
         first, last = np.arange(2), np.arange(edges.n_edges - 1)
         for rows, factor in ((first, 0), (first, 1), (last, 2), (last, 1)):
             engine.update(rows, edges.capacity[rows] * factor)
@@ -70,9 +72,9 @@ def warm_up() -> None:
         solver = PairSolver.of(network, ends)
         DeviceSeat(solver, solver.seat(), PAIR_BYTES).values(ends[:1], ends[1:], Control())
         infinite = np.array([edges.n_edges - 1])
-        for capacity in (0, NARROW, INFINITE):
+        for capacity in (NARROW, INFINITE):
             engine.update(infinite, np.array([capacity]))
-            engine.solve(state, cold=capacity == 0)  # without the short cut the path is deep, and left to waves
+            engine.solve(state)
             engine.flow(state)
             engine.certificate(state)  # by other kernels where no edge is infinite
         engine.grow(grow(network, Structure(1, None, *_GROWN, np.zeros(2, np.bool_))))

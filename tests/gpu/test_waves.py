@@ -59,8 +59,9 @@ def left(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def deep(monkeypatch: pytest.MonkeyPatch, left: list[str]) -> list[str]:
     """All networks are deep."""
     monkeypatch.setattr(drain, "DEEP", 1)
-    monkeypatch.setattr(drain, "LARGE", 0)
     monkeypatch.setattr(drain, "ARCS_OF_A_LEVEL", 1 << 40)
+    monkeypatch.setattr(drain, "LEAST_WIDTH", 1)
+    monkeypatch.setattr(drain, "LARGE", 0)
     return left
 
 
@@ -124,6 +125,7 @@ def test_small_networks_of_all_kinds(
 def test_deep_networks(
     family: str, parameters: dict[str, int], left: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(drain, "LEAST_WIDTH", 1)
     monkeypatch.setattr(drain, "LARGE", 0)
     for seed in (1, 2):
         edges = generate(family, seed=seed, **parameters)
@@ -175,6 +177,17 @@ def test_a_network_with_hubs_is_not_left(left: list[str]) -> None:
     engine, state = opened(edges)
     engine.solve(state)
     assert "waves" not in left
+
+
+def test_a_narrow_network_is_not_left(left: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    edges = generate("line", seed=1, length=4000)
+    for width, expected in ((1, True), (drain.LEAST_WIDTH, False)):
+        monkeypatch.setattr(drain, "LEAST_WIDTH", width)
+        left.clear()
+        engine, state = opened(edges)
+        engine.solve(state)
+        assert engine.certificate(state).valid
+        assert ("waves" in left) == expected
 
 
 def test_a_repair_of_a_small_network_is_not_left(left: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

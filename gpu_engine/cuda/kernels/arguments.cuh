@@ -55,9 +55,8 @@ struct DrainArguments {
     int trust;       // the drain begins with `labels` if no active vertex has a higher one; 0: never
     int small;       // frontiers up to this size go to the leading cluster
     int round_limit;
-    int deep;      // a search of so many levels leaves the rest to waves, in a repair the second one; 0: none does
-    int capacity;  // of search_even and search_odd: one for each vertex and more
-    int pad;
+    int deep, deepest;  // a search of so many levels leaves the rest to waves, in a repair the second one; 0: none does
+    int capacity;       // of search_even and search_odd: one for each vertex and more
 };
 SAME_SIZE(DrainArguments);
 SAME_PLACE(DrainArguments, row_offsets);
@@ -84,6 +83,7 @@ SAME_PLACE(DrainArguments, trust);
 SAME_PLACE(DrainArguments, small);
 SAME_PLACE(DrainArguments, round_limit);
 SAME_PLACE(DrainArguments, deep);
+SAME_PLACE(DrainArguments, deepest);
 SAME_PLACE(DrainArguments, capacity);
 
 // ---- the record of the work -----------------------------------------------------------------------------------

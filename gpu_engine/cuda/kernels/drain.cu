@@ -378,7 +378,7 @@ struct Drain {
                 steps.searches++;
                 publish(progress, counters, steps, grid.rank == 0);
                 bool may_leave = steps.searches > (given.trust > 0) && given.deep > 0 && !load(&memory->has_long_rows);
-                left = may_leave && depth >= given.deep;
+                left = may_leave && depth >= given.deep && depth <= given.deepest;
                 if (left) break;  // the labels are exact
                 refresh(unseen);
                 limit = max(LEAST_ROUNDS, (int)(given.patience * depth));

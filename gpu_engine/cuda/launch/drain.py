@@ -43,6 +43,10 @@ ARCS_OF_A_LEVEL: Final = 1 << 15
 so many arcs each in the mean: a solve from zero after the first search, a repair after the second. Elsewhere a search
 is short beside the rounds."""
 
+LEAST_WIDTH: Final = 32
+"""And with at least so many vertices each: the leading cluster does all that there is in a narrower network, and a step
+of waves takes it twice as long."""
+
 LARGE: Final = 1 << 17
 """Repairs of networks of fewer vertices are left to nobody: the leading cluster does most of their steps, and those of
 waves take longer there."""
@@ -163,7 +167,7 @@ class Drains:
             arguments[name] = array.data.ptr
         arguments["n"] = len(state.excess)
         arguments["patience"], arguments["small"], arguments["round_limit"] = PATIENCE, SMALL, ROUND_LIMIT
-        arguments["trust"], arguments["deep"] = trust, deep
+        arguments["trust"], arguments["deep"], arguments["deepest"] = trust, deep, len(state.excess) // LEAST_WIDTH
         arguments["capacity"] = len(self._frontiers["search_even"])
         kernel(1 + len(state.arcs) // ARCS_OF_A_CLUSTER, as_struct(arguments))
 
