@@ -83,9 +83,9 @@ def as_text(data: bytes | memoryview, comment: str = "") -> Bytes:
     text = np.frombuffer(data, dtype=np.uint8)[len(begins) if begins == codecs.BOM_UTF8 else 0 :]
     foreign = (text > 127) | (text == 0)
     if comment and foreign.any():
-        lines, at = split_lines(text), np.flatnonzero(text > 127)
-        line_of = np.searchsorted(lines.start, at, side="right") - 1
-        foreign[at[first_bytes(text, lines)[line_of] == ord(comment)]] = False
+        lines, places = split_lines(text), np.flatnonzero(text > 127)
+        line_of = np.searchsorted(lines.start, places, side="right") - 1
+        foreign[places[first_bytes(text, lines)[line_of] == ord(comment)]] = False
     if foreign.any():
         at = int(np.argmax(foreign))
         line = 1 + int(np.count_nonzero(text[:at] == NEWLINE))
