@@ -33,7 +33,7 @@
 
 #include "arguments.cuh"
 
-constexpr int LEAST_KEPT = 8;
+constexpr int LEAST_KEPT = 8;  // entries up to which a block keeps all at the end of a step
 constexpr int HALF = THREADS / 2;
 constexpr int LEVELS = 1 << LEVEL_BITS;
 constexpr int MOST_WAVES = 255;  // in one launch
