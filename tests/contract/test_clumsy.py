@@ -278,6 +278,7 @@ NEWER = [
     Clumsy("POST", f"{TOWN}/watches", {}, 405, "method_not_allowed", "a watch is made by PUT"),
     Clumsy("POST", "/v1/webhooks", HOOKED, 405, "method_not_allowed", "a webhook is made by PUT"),
     Clumsy("POST", f"{TOWN}/edges", {}, 405, "method_not_allowed", "inserted and deleted by PATCH"),
+    Clumsy("GET", f"{TOWN}/edges", None, 405, "method_not_allowed", "GET /v1/graphs/{name}/capacities"),
     Clumsy("POST", ONE_WORKER, None, 405, "method_not_allowed", "a worker is drained by PUT"),
     ask({"k": 2, "epsilon": "nan"}, "invalid_body", 'epsilon: "nan" is no amount', "/epsilon", "town/partition"),
     ask({"scenarios": [{"id": True}]}, "invalid_body", "or should be text", "/scenarios/0/id", "town/what-if"),

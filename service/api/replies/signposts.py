@@ -45,6 +45,7 @@ INSTEAD: Final[Mapping[tuple[str, str], str]] = {
     ("PATCH", "/v1/webhooks/{webhook}"): "a webhook is changed by PUT",
     ("POST", "/v1/graphs/{name}/edges"): "edges and vertices are inserted and deleted by PATCH",
     ("DELETE", "/v1/graphs/{name}/edges"): "edges and vertices are inserted and deleted by PATCH",
+    ("GET", "/v1/graphs/{name}/edges"): "edges are read with their capacities: GET /v1/graphs/{name}/capacities",
     ("POST", "/v1/workers/{worker}/drain"): "a worker is drained by PUT",
     ("GET", "/v1/graphs/{name}/costs"): "costs are read with the capacities: GET /v1/graphs/{name}/capacities",
     ("GET", "/v1/graphs/{name}/lower"): "lower bounds are read with the capacities: GET /v1/graphs/{name}/capacities",
