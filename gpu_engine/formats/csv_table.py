@@ -9,6 +9,7 @@ in any spelling, costs are exact decimals.
 import io
 import re
 from contextlib import suppress
+from csv import Error, reader
 from dataclasses import replace
 from typing import Final
 
@@ -50,6 +51,9 @@ BLOCK_BYTES = 1 << 16
 
 ESCAPED: Final = re.compile(rb'\\"(?![",\r\n]|\Z)')
 """A double quote within a field behind a backslash, as MySQL writes it: for others the field ends there."""
+
+INNER: Final = re.compile(rb'(?<![,\n"])"(?![",\r\n]|\Z)')
+"""A double quote that neither begins nor ends a field, and is not one of two: legal in a field without them alone."""
 
 WHOLE_NUMBER = r"^(0|-?[1-9][0-9]{0,18})$"
 """A name that is an integer, if it fits 64 bits. One with zeros in front, as 007, is text: 7 may be another vertex."""
@@ -197,6 +201,8 @@ def _table(data: memoryview) -> pa.Table:
         raise InvalidNetwork(
             f"line {line}: within a field a double quote is written twice, without a backslash", lines=[line]
         )
+    if INNER.search(data) and (line := _line_that_goes_on(data)):
+        raise InvalidNetwork(f"line {line}: a field goes on behind the double quotes that it stands in", lines=[line])
     if b"\n" not in bytes(data[:MAX_HEADER_BYTES]):
         return pa.table({name: pa.array([], pa.large_string()) for name in names})
     ragged: list[csv.InvalidRow] = []
@@ -225,6 +231,17 @@ def _table(data: memoryview) -> pa.Table:
                 hint = ": a double quote has no end" if bytes(data).count(b'"') % 2 else ""
                 raise InvalidNetwork(f"line {row.number}: {found}{hint}", lines=[row.number]) from None
             raise
+
+
+def _line_that_goes_on(data: memoryview) -> int:
+    """The line of the first field that has something behind its double quotes; 0: there is none."""
+    rows = reader(io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", newline=""), strict=True)
+    try:
+        for _ in rows:
+            pass
+    except Error as error:
+        return rows.line_num if "expected after" in str(error) else 0
+    return 0
 
 
 def _lines(data: memoryview, table: pa.Table) -> Place:

@@ -153,3 +153,16 @@ def test_a_backslash_at_the_end_of_a_quoted_field_is_part_of_it(end: str) -> Non
 def test_two_double_quotes_behind_a_backslash_are_one() -> None:
     edges = read_csv(b'tail,head,capacity\n"a\\""x",b,3\n')
     assert list(edges.vertex_labels or ()) == ['a\\"x', "b"]
+
+
+@pytest.mark.parametrize("row", ['"a"x,b,3', 'a,"b" ,3', '"a""b"c,d,1', 'a,"b\nc"d,1'])
+def test_a_field_that_goes_on_behind_its_quotes_is_refused(row: str) -> None:
+    """It would name another vertex: `"a"x` was `ax`."""
+    line = 4 if "\n" in row else 3
+    with pytest.raises(InvalidNetwork, match=f"line {line}: a field goes on behind the double quotes"):
+        read_csv(f"tail,head,capacity\na,b,1\n{row}\n".encode())
+
+
+def test_a_double_quote_within_a_field_without_them_is_part_of_it() -> None:
+    edges = read_csv(b'tail,head,capacity\n5"x,b,1\n"a, ""q"" ",b,2\n')
+    assert list(edges.vertex_labels) == ['5"x', "b", 'a, "q" ']
