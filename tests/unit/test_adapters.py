@@ -196,6 +196,45 @@ def test_mistakes_with_images(mistake: Callable[[maxflow.GraphInt, Any], object]
         mistake(graph, graph.add_grid_nodes((2, 3)))
 
 
+@pytest.mark.parametrize(
+    ("kind", "mistake", "told"),
+    [
+        (maxflow.GraphInt, lambda graph: graph.add_tedge(0, math.inf, 0), "a whole number is not inf: use GraphFloat"),
+        (
+            maxflow.GraphInt,
+            lambda graph: graph.add_edge(0, 1, math.inf, 0),
+            "a whole number is not inf: use GraphFloat",
+        ),
+        (maxflow.GraphInt, lambda graph: graph.add_tedge(0, math.nan, 0), "not nan or -inf"),
+        (maxflow.GraphInt, lambda graph: graph.add_tedge(0, 1e19, 0), "a capacity is 1152921504606846976 at most"),
+        (maxflow.GraphInt, lambda graph: graph.add_tedge(0, 2**63, 0), "a capacity is 1152921504606846976 at most"),
+        (maxflow.GraphFloat, lambda graph: graph.add_tedge(0, -math.inf, 0), "not nan or -inf"),
+        (maxflow.GraphFloat, lambda graph: graph.add_tedge(0.7, 1, 0), "a node is a whole number"),
+        (maxflow.GraphInt, lambda graph: graph.add_nodes(-1), "there is no shape"),
+    ],
+)
+def test_numbers_that_a_graph_cut_cannot_hold(
+    kind: type[maxflow.Graph], mistake: Callable[[maxflow.Graph], object], told: str
+) -> None:
+    graph = kind()
+    graph.add_nodes(2)
+    with pytest.raises(InvalidInput, match=told):
+        mistake(graph)
+
+
+def test_terminals_that_no_cut_can_pay_are_refused() -> None:
+    whole, free = maxflow.GraphInt(), maxflow.GraphFloat()
+    for graph in (whole, free):
+        graph.add_nodes(2)
+    for _ in range(8):
+        whole.add_tedge(0, 2**60, 0)  # together 2**63, which is a negative int64
+    with pytest.raises(InvalidInput, match=r"add up to 2\*\*63 or more"):
+        whole.maxflow()
+    free.add_tedge(1, math.inf, math.inf)
+    with pytest.raises(InvalidInput, match="node 1 has no limit from the source nor to the sink"):
+        free.maxflow()
+
+
 def test_edges_are_counted_as_pymaxflow_counts_them() -> None:
     graph = maxflow.GraphInt(10, 10)
     nodes = graph.add_grid_nodes((3, 4))

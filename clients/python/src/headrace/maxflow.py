@@ -16,19 +16,21 @@ the service once, as a `headrace.Grid`, and updated there.
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from headrace._columns import GraphColumns
 from headrace._errors import InvalidInput
-from headrace._floats import rounded
+from headrace._floats import MOST_UNITS, rounded
 from headrace._kept import Content, kept
 
 __all__ = ["Graph", "GraphFloat", "GraphInt", "moore_structure", "vonNeumann_structure"]
 
 Ids: TypeAlias = NDArray[np.int64]
+
+BEYOND_INT64: Final = 2.0**63
 
 
 def vonNeumann_structure(ndim: int = 2, directed: bool = False) -> NDArray[np.int64]:
@@ -74,12 +76,17 @@ class Graph:
     get_edge_num = get_edge_count
 
     def add_nodes(self, num_nodes: int) -> Ids:
-        """Add nodes; returns their numbers, int64[num_nodes]."""
+        """Add nodes; returns their numbers, int64[num_nodes]. Raises `InvalidInput` for fewer than none."""
         return self.add_grid_nodes((num_nodes,))
 
     def add_grid_nodes(self, shape: int | Sequence[int]) -> Ids:
-        """Add a node for each place of an array of this shape; returns their numbers, int64 of this shape."""
+        """Add a node for each place of an array of this shape; returns their numbers, int64 of this shape.
+
+        Raises `InvalidInput` for a size below 0.
+        """
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+        if any(size < 0 for size in sizes):
+            raise InvalidInput(f"nodes cannot be taken away: there is no shape {shape}")
         first, n_new = self._n_nodes, int(np.prod(sizes))
         self._n_nodes += n_new
         return np.arange(first, first + n_new).reshape(sizes)
@@ -140,15 +147,15 @@ class Graph:
                 self.add_edges(nodes[start], nodes[end], capacity, capacity if symmetric else np.zeros_like(capacity))
 
     def maxflow(self, reuse_trees: bool = False) -> Any:
-        """Find a minimum cut; returns its value. `reuse_trees` changes nothing: the service decides what it repairs."""
+        """Find a minimum cut; returns its value. `reuse_trees` changes nothing: the service decides what it repairs.
+
+        Raises `InvalidInput` for a node without a limit both ways, and for terminals beyond 64 bits.
+        """
         n = self._n_nodes
-        source, sink = np.zeros(n, self.dtype), np.zeros(n, self.dtype)
-        for nodes, from_source, to_sink in self._terms:
-            np.add.at(source, nodes, from_source)
-            np.add.at(sink, nodes, to_sink)
-        paid = np.minimum(source, sink)
         if not n:
             return self.dtype(0).item()
+        source, sink = self._terminals()
+        paid = np.minimum(source, sink)
         content = Content.of(self._columns(source - paid, sink - paid))
         found = kept("maxflow").ask(self, content, lambda graph: graph.min_cut(n, n + 1))
         assert found.cut is not None
@@ -168,6 +175,20 @@ class Graph:
             raise InvalidInput("call maxflow() before you ask for segments")
         return self._on_sink_side[self._nodes(nodeids)]
 
+    def _terminals(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """What each node has from the source, and what it has to the sink, each `dtype[n]`."""
+        source, sink = np.zeros(self._n_nodes, self.dtype), np.zeros(self._n_nodes, self.dtype)
+        largest = sum(float(np.abs(amounts.astype(np.float64)).sum()) for _, *both in self._terms for amounts in both)
+        if source.dtype.kind == "i" and largest >= BEYOND_INT64:
+            raise InvalidInput("the capacities of terminals add up to 2**63 or more: too much for int64")
+        for nodes, from_source, to_sink in self._terms:
+            np.add.at(source, nodes, from_source)
+            np.add.at(sink, nodes, to_sink)
+        both_ways = np.flatnonzero(np.isinf(source) & np.isinf(sink))
+        if len(both_ways):
+            raise InvalidInput(f"node {both_ways[0]} has no limit from the source nor to the sink: no cut has a value")
+        return source, sink
+
     def _columns(self, source: NDArray[Any], sink: NDArray[Any]) -> GraphColumns:
         """Edges between nodes that can carry something, then those of terminals: source n, sink n + 1."""
         n = self._n_nodes
@@ -186,7 +207,10 @@ class Graph:
         }
 
     def _nodes(self, given: ArrayLike) -> Ids:
-        nodes = np.asarray(given, np.int64)
+        numbers = np.asarray(given)
+        if numbers.dtype.kind not in "biuf" or (numbers % 1).any():
+            raise InvalidInput("a node is a whole number, as add_nodes() and add_grid_nodes() have answered it")
+        nodes = numbers.astype(np.int64)
         if nodes.size and not 0 <= nodes.min() <= nodes.max() < self._n_nodes:
             raise InvalidInput(f"a node is one of 0 to {self._n_nodes - 1}: add nodes first")
         return nodes
@@ -195,6 +219,13 @@ class Graph:
         amounts = np.asarray(given)
         if amounts.dtype.kind not in "biuf":
             raise InvalidInput(f"a capacity is a number, not {amounts.dtype}")
+        if np.isnan(amounts).any() or np.isneginf(amounts).any():
+            raise InvalidInput("a capacity is a number, not nan or -inf")
+        if np.dtype(self.dtype).kind == "i" and amounts.size:
+            if np.isposinf(amounts).any():
+                raise InvalidInput("a whole number is not inf: use GraphFloat, or a capacity that is large enough")
+            if max(abs(int(amounts.min())), abs(int(amounts.max()))) > MOST_UNITS:
+                raise InvalidInput(f"a capacity is {MOST_UNITS} at most")
         return amounts.astype(self.dtype)
 
 
