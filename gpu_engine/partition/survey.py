@@ -180,19 +180,20 @@ def _changed_weights(
 def enter_vertices(books: Books, changed: VertexArray, there: BoolArray, weight: UnitArray) -> tuple[VertexArray, int]:
     """Enter vertices that have ``changed``, int32[j], into the books: whether each exists now, bool[j], and what it
     weighs, int64[j]. A new vertex is put into the pseudo-partition. A deleted one is `NOWHERE`; it has no links any
-    more. Returns the new vertices, int32[...], and how many vertices are new or deleted. O(j)."""
+    more. Returns the new vertices, int32[...], and how many are new, deleted or weigh something else, without those
+    that have come and gone since the last answer. O(j)."""
     k = len(books.part_weight) - 1
     come = np.empty(len(changed), np.int32)
     n_come = 0
-    n_gone = 0
+    n_other = 0
     for i in range(len(changed)):
         v = changed[i]
         own = weight[i] if there[i] else 0
+        n_other += there[i] or books.part[v] != NOWHERE
         if books.part[v] != NOWHERE:
             books.part_weight[books.part[v]] -= books.vertex_weight[v]
         if not there[i] and books.part[v] != NOWHERE:
             books.part[v] = NOWHERE
-            n_gone += 1
         elif there[i] and books.part[v] == NOWHERE:
             books.part[v] = k
             come[n_come] = v
@@ -200,7 +201,7 @@ def enter_vertices(books: Books, changed: VertexArray, there: BoolArray, weight:
         if there[i]:
             books.part_weight[books.part[v]] += own
         books.vertex_weight[v] = own
-    return come[:n_come].copy(), n_come + n_gone
+    return come[:n_come].copy(), n_other
 
 
 @njit(cache=True, nogil=True)

@@ -114,6 +114,11 @@ def test_vertices_with_weights_of_their_own(http: httpx.Client) -> None:
     answer = ask(http, k=2, epsilon=0.05, **heavy)
     assert sum(answer["part_weight"]) == 12 * 11 + 132
     assert answer["balanced"]
+    lighter = ask(http, k=2, epsilon=0.05, vertices=NAMES[2:SIDE], vertex_weight=[11] * (SIDE - 2))
+    assert (lighter["mode"], lighter["reason"]) == (
+        "incremental",
+        "2 edges and vertices have changed since the last answer",
+    )
     alone = ask(http, k=3, vertices=NAMES[:1], vertex_weight=[1000])
     assert not alone["balanced"]
     assert "a vertex weighs 1000" in alone["reason"]

@@ -306,7 +306,7 @@ class CudaResidentPartition:
         room: Room,
     ) -> tuple[OnDevice, int]:
         """Enter what edges and vertices weigh now; new vertices are in the pseudo-partition. Returns this, with the
-        vertices that it touches, and how many vertices have come or gone."""
+        vertices that it touches, and how many vertices have come, have gone or weigh something else."""
         held = self._held
         assert held is not None
         self._have_vertices(network.n_vertices)
@@ -323,7 +323,7 @@ class CudaResidentPartition:
             books = held.books
             given = *on_device.more, np.int32(self.question.k), books.part, books.vertex_weight, books.part_weight
             strided(LINKS, "enter_vertices", count, np.int32(count), *given)
-        return on_device, int(np.count_nonzero(other.there != was))
+        return on_device, int(np.count_nonzero(other.there | was))
 
     def _change_links(self, held: Held, batch: OnDevice, room: Room) -> None:
         if not batch.rows:
