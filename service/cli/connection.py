@@ -24,7 +24,7 @@ WHOLE_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
 AMOUNT: Final = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]{1,9})?|inf(?:inity)?", re.IGNORECASE)
 """Python takes more for a number: `1_0` for ten, and digits of other scripts."""
 FACTOR: Final = re.compile(
-    r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]{1,9})?|[0-9]{1,40}/[0-9]{1,40}", re.IGNORECASE
+    r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]{1,9})?|[0-9]{1,40}/(?!0+$)[0-9]{1,40}", re.IGNORECASE
 )
 FIRST_S: Final = 1.0
 """How long a service that has not answered yet is tried: somebody is waiting at a terminal."""

@@ -122,6 +122,7 @@ def test_a_key_that_no_header_can_hold(key: str) -> None:
         (["patch", "g", "e=1_0"], "'1_0' is no amount"),
         (["parametric", "g", "--edge", "e", "--to", "abc"], "'abc' is no factor: that is a number, 0 or more, or a"),
         (["parametric", "g", "--edge", "e", "--to", "2", "--from", "-1"], "'-1' is no factor"),
+        (["parametric", "g", "--edge", "e", "--to", "1/00"], "'1/00' is no factor"),
         (["patch", "g", "e= 1"], "' 1' is no amount"),
         (["patch", "g", "e=\u0661"], "is no amount"),
         (["circulation", "g", "--lower", "e=1_0"], "'1_0' is no amount"),
