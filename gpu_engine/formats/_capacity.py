@@ -48,6 +48,7 @@ Halves = tuple[NDArray[np.uint64] | np.uint64, NDArray[np.uint64] | np.uint64]
 """128-bit integers as their lower and their upper 64 bits."""
 
 POINT: Final = "; the decimals stand behind a point, and nothing between thousands"
+UNQUOTED: Final = '; without quotes that is no JSON number: an unlimited amount is the string "inf"'
 """The end of a refusal of a decimal comma."""
 
 
@@ -306,7 +307,9 @@ def _refuse_text(strings: pa.StringArray, place: Place, precision: Precision) ->
     found = np.concatenate([np.zeros(0, np.int8), *_in_slices(strings, _fault_of)])
     for fault, (message, error) in enumerate(faults, 1):
         bad = found == fault
-        hint = POINT if fault == 1 and bad.any() and "," in strings[int(bad.argmax())].as_py() else ""
+        first = strings[int(bad.argmax())].as_py() if fault == 1 and bad.any() else ""
+        is_bare = first == "Infinity" and "capacity" in place.amounts  # in quotes it was read as `inf` before
+        hint = UNQUOTED if is_bare else POINT if "," in first else ""
         place.refuse(bad, message, error, what=place.amounts, value_of=lambda row: strings[row].as_py(), hint=hint)
 
 
