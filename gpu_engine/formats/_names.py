@@ -100,9 +100,9 @@ def find_label(name: int | str, labels: Names, what: str) -> int:
 
 def look_up(names: pa.Array, labels: Names, what: str) -> NDArray[np.int64]:
     """int64[m], the position of each name among `labels`; unknown names are refused."""
-    known = as_arrow(labels)
     if not len(names):
         return np.zeros(0, dtype=np.int64)
+    known = as_arrow(labels) if len(labels) else pa.array([], names.type)  # labels that are none have no kind
     if names.type != known.type:
         kind = "integers" if pa.types.is_integer(known.type) else "text"
         raise InvalidNetwork(f"{what} must name vertices as vertex_labels does, by {kind}", field=pointer(what))
