@@ -48,8 +48,9 @@ Halves = tuple[NDArray[np.uint64] | np.uint64, NDArray[np.uint64] | np.uint64]
 """128-bit integers as their lower and their upper 64 bits."""
 
 POINT: Final = "; the decimals stand behind a point, and nothing between thousands"
-UNQUOTED: Final = '; without quotes that is no JSON number: an unlimited amount is the string "inf"'
 """The end of a refusal of a decimal comma."""
+UNQUOTED: Final = '; without quotes that is no JSON number: an unlimited amount is the string "inf"'
+"""The end of a refusal of a bare word that stands for infinity elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
