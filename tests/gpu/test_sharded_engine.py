@@ -15,6 +15,7 @@ from gpu_engine.cuda.module import device_available  # noqa: E402
 from gpu_engine.cuda.sharded.build import build  # noqa: E402
 from gpu_engine.cuda.sharded.drain import Kernels  # noqa: E402
 from gpu_engine.cuda.sharded.engine import ShardedEngine  # noqa: E402
+from gpu_engine.cuda.sharded.launch import Shards  # noqa: E402
 from gpu_engine.cuda.sharded.places import Places  # noqa: E402
 from gpu_engine.devices import devices  # noqa: E402
 from gpu_engine.engine import Mode  # noqa: E402
@@ -34,6 +35,19 @@ pytestmark = [
 ]
 
 SHARDS = (1, 2, 3, 5)
+
+SPIN = cupy.RawKernel(
+    r"""
+extern "C" __global__ void spin(long long ns) {
+    long long began, now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(began));
+    do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    while (now - began < ns);
+}
+""",
+    "spin",
+)
+"""Keeps its stream busy for so long."""
 
 FAMILIES = [
     ("genrmf-wide", {"a": 12}),
@@ -183,10 +197,17 @@ def test_a_cancelled_solve_can_be_made_again(monkeypatch: pytest.MonkeyPatch) ->
     assert report.value == other.solve(other.open(state.terminals)).value
 
 
-def test_a_kernel_that_waits_for_one_that_could_not_start_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("busy_ms", [0, 200])
+def test_a_kernel_that_waits_for_one_that_could_not_start_ends(monkeypatch: pytest.MonkeyPatch, busy_ms: int) -> None:
     edges = generate("vision", seed=7, rows=40, columns=40)
     engine = sharded(2)(Network(edges))
     state = engine.open(Terminals.of([edges.source], [edges.sink]))
+    begin = Kernels.__init__
+
+    def begin_on_a_busy_device(self: Kernels, shards: Shards, name: str) -> None:
+        with shards.places.all[0].on():
+            SPIN((1,), (1,), (np.int64(busy_ms * 1_000_000),))
+        begin(self, shards, name)
 
     def start_the_first_of_more(self: Kernels) -> None:
         self._shards.places.barrier()
@@ -199,6 +220,7 @@ def test_a_kernel_that_waits_for_one_that_could_not_start_ends(monkeypatch: pyte
         raise EngineError("the last one does not start")
 
     with monkeypatch.context() as patched:
+        patched.setattr(Kernels, "__init__", begin_on_a_busy_device)
         patched.setattr(Kernels, "start", start_the_first_of_more)
         with pytest.raises(EngineError, match="does not start"):
             engine.solve(state)
