@@ -21,10 +21,10 @@ SECTIONS = (
     Section(
         "Cold solves",
         "Sizes of the papers. Best of up to ten solves on resident graphs, each certified, equal values of all "
-        "engines. `ecl`: ECL-MaxFlow as published, on the same instances and the same kind of GPU, both phases; "
-        "`ecl_lean`: without its own timing events. Its values on `vision` are wrong, and differ from run to run.",
-        ("cold-device.json",),
-        ("ecl-h200.json",),
+        "engines. `ecl`: ECL-MaxFlow as published, on the same instances and device, both phases, best of four. Its "
+        "values on `vision` are wrong, and differ from run to run. The second table is of the CPU engine, and of real "
+        "networks.",
+        ("cold-device.json", "cold-device-cpu.json"),
     ),
     Section(
         "Larger ones",
