@@ -5,9 +5,10 @@ before it is asked, and opens no device.
 """
 
 import os
+import sys
 from collections.abc import Mapping, MutableMapping, Sequence
 from importlib.util import find_spec
-from typing import Final
+from typing import Any, Final
 
 VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 """What CUDA lets a process see: numbers or ids, with commas between, in the order in which it then counts them."""
@@ -38,6 +39,22 @@ def why_none() -> str:
     if devices():
         return ""
     return NO_DEVICE if find_spec("cupy") else NO_CUPY
+
+
+def device_fault(choice: str) -> str:
+    """What CUDA says of a device of this process that does nothing any more, as after a fault of its memory, of a
+    kernel or of the bus; empty while all are well. ``choice`` is the engine that the process has opened, with CuPy.
+
+    CUDA fails each call of such a process from then on, so that another one has to go on. Microseconds.
+    """
+    cuda: Any = sys.modules["cupy"].cuda
+    try:
+        for number in range(cuda.runtime.getDeviceCount()) if choice == PEERS else [cuda.runtime.getDevice()]:
+            with cuda.Device(number):
+                cuda.Stream(non_blocking=True).synchronize()
+    except RuntimeError as error:  # as CuPy's own are
+        return str(error)
+    return ""
 
 
 def bind(number: int, environment: MutableMapping[str, str] = os.environ) -> None:

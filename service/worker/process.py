@@ -19,7 +19,7 @@ import pyarrow as pa
 import redis
 import structlog
 
-from gpu_engine.devices import bind
+from gpu_engine.devices import bind, device_fault
 from gpu_engine.footprint import Footprint
 from gpu_engine.select import device_bytes, device_label, missing_device, open_engine, why_not
 from service.beginning import refuse
@@ -61,6 +61,9 @@ SWITCH_S: Final = 0.0005
 
 MAX_DELAY_S: Final = 0.5
 """The longest time between two tries to reach Redis."""
+
+DEVICE_LOST: Final = 74
+"""Exit status of a worker whose device does nothing any more: EX_IOERR of sysexits.h."""
 
 Answer = TypeVar("Answer")
 
@@ -118,7 +121,7 @@ class Worker:
         self._reported: list[str] = []
         """The graphs that the last report has counted."""
         self._gpu = gpu
-        self._device = ""
+        self._device = self._device_fault = ""
         self._start = Start(name)
         self._engine_name = "unknown"
         self._ready = self._lost = self._is_leaving = self._is_told_to_end = False
@@ -145,6 +148,7 @@ class Worker:
             self.graphs.graph_id,
             self.graphs.may_be_lost,
             self._intake.prepare,
+            self._has_lost_device,
         )
 
     @property
@@ -174,6 +178,8 @@ class Worker:
         self._lease.release()
         self._redis.close()
         self._tracing.close()
+        if self._device_fault:
+            return DEVICE_LOST
         return NAME_TAKEN if self._lost and not self._is_told_to_end else 0
 
     def _budget(self) -> Footprint:
@@ -266,6 +272,16 @@ class Worker:
             self._takeover.check()
             self._hand_back.check()
 
+    def _has_lost_device(self) -> bool:
+        """Whether a device of this process does nothing any more. Then the process ends, and leaves what it has not
+        done to the next one."""
+        fault = device_fault(self._settings.engine) if self._device else ""
+        if fault and not self._device_fault:
+            self._device_fault = fault
+            log.error("device_lost", worker=self.name, device=self._device, error=fault)
+            self.stop()
+        return bool(fault)
+
     def _publish_metrics(self) -> None:
         text = self._metrics.news(self.graphs.counters, self.graphs.residency)
         if text is None:
@@ -312,6 +328,8 @@ def main() -> int:
         # Not in the handler itself: it may interrupt the very lock that stop needs.
         signal.signal(number, lambda *_, end=end: threading.Thread(target=worker.end, args=[end]).start())
     status = worker.run()
+    if status == DEVICE_LOST:
+        os._exit(status)  # what CuPy frees at the end would ask the device
     if status == NAME_TAKEN:
         wait_instead(name)
     return status

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -114,6 +115,39 @@ def test_devices_are_listed_as_cuda_counts_them(count: int, monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace())
     monkeypatch.setitem(sys.modules, "cupy.cuda", SimpleNamespace(runtime=runtime))
     assert devices.devices() == [f"H{number}" for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("engine", "faulty", "told"),
+    [("cuda", None, ""), ("cuda", 0, "fault of 0"), ("auto", 1, ""), ("cuda-peers", 1, "fault of 1")],
+)
+def test_a_device_that_does_nothing_any_more_is_found(
+    engine: str, faulty: int | None, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the devices that this engine uses: the current one, or all."""
+    current = [0]
+
+    class Device(AbstractContextManager[None]):
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def __enter__(self) -> None:
+            current.append(self.number)
+
+        def __exit__(self, *given: object) -> None:
+            current.pop()
+
+    def stream(*, non_blocking: bool) -> SimpleNamespace:
+        assert non_blocking  # it waits for nothing else
+        if current[-1] == faulty:
+            raise RuntimeError(f"fault of {faulty}")
+        return SimpleNamespace(synchronize=lambda: None)
+
+    runtime = SimpleNamespace(getDeviceCount=lambda: 2, getDevice=lambda: current[-1])
+    cuda = SimpleNamespace(runtime=runtime, Device=Device, Stream=stream)
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda))
+    assert devices.device_fault(engine) == told
+    assert current == [0]
 
 
 def test_without_cupy_there_are_no_devices(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,11 +67,13 @@ class Consumer:
         graph_id: Callable[[str], str | None] = lambda graph: None,
         may_be_lost: Callable[[str], bool] = lambda graph: False,
         on_prepare: Callable[[str, str], None] = lambda graph, reply: None,
+        has_lost_device: Callable[[], bool] = lambda: False,
     ) -> None:
         """`updating` runs updates of one graph, or the first ones of those it gets. `on_restore` is told of each graph
         that another worker has handed over, `on_prepare` of each that one is about to hand over, `on_arrival` of each
         graph that a command has come for; `graph_id` says which graph of a name is in memory, and `may_be_lost` whether
-        Redis may lose the version that it is at."""
+        Redis may lose the version that it is at. `has_lost_device` is asked when a command has failed for a reason that
+        nobody foresaw: if so, it has called `stop`."""
         self._redis: Any = client
         self._keys = keys
         self._worker = worker
@@ -92,7 +94,7 @@ class Consumer:
         self._control = ControlStream(client, keys, worker, self._cancel, on_restore, on_prepare)
         self._on_arrival = on_arrival
         looks = Looks(client, keys, written, graph_id)
-        self._tries = Tries(looks, self._endings, written, handler, self._stopping)
+        self._tries = Tries(looks, self._endings, written, handler, self._stopping, has_lost_device)
         answering = handler, updating, self._costs.expected_s
         self._together = Together(looks, self._endings, self._observer, *answering)
         self._inherits = True

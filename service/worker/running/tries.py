@@ -47,13 +47,20 @@ class Tries:
     """Runs commands of one worker, each in the thread that asks."""
 
     def __init__(
-        self, looks: Looks, endings: Endings, written: Written, handler: Handler, stopping: threading.Event
+        self,
+        looks: Looks,
+        endings: Endings,
+        written: Written,
+        handler: Handler,
+        stopping: threading.Event,
+        has_lost_device: Callable[[], bool],
     ) -> None:
         self._looks = looks
         self._endings = endings
         self._written = written
         self._handler = handler
         self._stopping = stopping
+        self._has_lost_device = has_lost_device
 
     def run(self, task: Task) -> None:
         """Run the task until it has ended or is to leave its lane, through any absence of Redis, or until `stop`."""
@@ -96,6 +103,8 @@ class Tries:
             log.exception("unreadable_command", command=task.command.id, kind=task.command.kind)
             self._endings.refuse(task, Problem(code="internal_error", detail=UNREADABLE))
         except Exception as error:
+            if self._has_lost_device():
+                return  # pending, for the next process of this name or for another worker
             log.exception("command_failed", command=task.command.id, kind=task.command.kind)
             self._endings.refuse(task, Problem(code="engine_error", detail=f"{type(error).__name__}: {error}"))
         else:
