@@ -10,11 +10,14 @@ import typer
 from service.cli.connection import (
     DEFAULT_URL,
     MISWRITTEN,
+    Demand,
     Json,
     Key,
     Name,
+    Supply,
     Url,
     Vertices,
+    caps,
     connected,
     fail,
     names,
@@ -58,6 +61,8 @@ def watch(
     watch: Annotated[str | None, typer.Argument(help="The watch to make; without it all are listed.")] = None,
     source: Vertices = None,
     sink: Vertices = None,
+    supply: Supply = None,
+    demand: Demand = None,
     on: Annotated[list[str] | None, typer.Option(help="What is told: value, cut; by default both.")] = None,
     remove: Annotated[bool, typer.Option("--remove", help="End this watch.")] = False,
     json: Json = False,
@@ -68,8 +73,9 @@ def watch(
     if remove and watch is None:
         fail("say which watch is to end", MISWRITTEN)
     if remove or watch is None:
-        refuse_beside("beside --remove" if remove else "without the name of a watch", source=source, sink=sink, on=on)
-    options: Any = {} if not on else {"on": on}
+        beside = "beside --remove" if remove else "without the name of a watch"
+        refuse_beside(beside, source=source, sink=sink, supply=supply, demand=demand, on=on)
+    options: Any = caps(supply, demand) | ({"on": on} if on else {})
     with connected(url, key) as client:
         graph = client.graph(name)
         if watch is None:

@@ -143,15 +143,18 @@ def patch(
     dry_run: DryRun = False,
     vertices: Annotated[bool, typer.Option("--vertices", help="The changes are VERTEX=CAPACITY.")] = False,
     lower: Annotated[bool, typer.Option("--lower", help="The changes are EDGE=LOWER BOUND.")] = False,
+    cost: Annotated[bool, typer.Option("--cost", help="The changes are EDGE=COST.")] = False,
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
 ) -> None:
     """Change capacities: all of them or none, re-solved before the answer."""
-    if vertices and lower:
-        fail("either --vertices or --lower", MISWRITTEN)
-    column: Literal["capacity", "lower"] = "lower" if lower else "capacity"
+    if vertices + lower + cost > 1:
+        fail("one of --vertices, --lower and --cost, or none", MISWRITTEN)
+    column: Literal["capacity", "cost", "lower"] = "cost" if cost else "lower" if lower else "capacity"
     updates = [update(change, vertices=vertices) for change in changes]
+    if column != "capacity" and any(each.op for each in updates):
+        fail(f"edges are closed and reopened without --{column}", MISWRITTEN)
     by_name([change for change in changes if change.rpartition("=")[2] not in OPERATIONS], "patch")
     with connected(url, key) as client:
         done = client.graph(name).apply(updates, column=column, rounding=rounding, dry_run=dry_run)

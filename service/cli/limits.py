@@ -69,6 +69,9 @@ def parametric(
     supply: Annotated[
         list[str] | None, typer.Option(help="VERTEX=AMOUNT: the cap of a source, which the factor scales.")
     ] = None,
+    demand: Annotated[
+        list[str] | None, typer.Option(help="VERTEX=AMOUNT: the cap of a sink, which the factor scales.")
+    ] = None,
     start: Annotated[str, typer.Option("--from", help="The least factor.")] = "0",
     source: Vertices = None,
     sink: Vertices = None,
@@ -76,15 +79,20 @@ def parametric(
     key: Key = None,
     url: Url = DEFAULT_URL,
 ) -> None:
-    """The maximum flow as a function of a factor that scales some edges, or the supply of the sources."""
-    if bool(edge) is bool(supply):
-        fail("say what the factor scales: --edge EDGE or --supply VERTEX=AMOUNT, repeated for each", MISWRITTEN)
+    """The maximum flow as a function of a factor that scales some edges, or the supply of the sources, or the demand of
+    the sinks."""
+    if bool(edge) + bool(supply) + bool(demand) != 1:
+        scaled = "--edge EDGE, --supply VERTEX=AMOUNT or --demand VERTEX=AMOUNT"
+        fail(f"say what the factor scales: {scaled}, repeated for each", MISWRITTEN)
     options: ParametricOptions = {"start": factor(start), "to": factor(to)}
     if edge:
         options["edges"] = [one_name(each) for each in edge]
-    else:
+    elif supply:
         options["scale"] = "supply"
-        options["supply"] = by_name(supply or [], "--supply")
+        options["supply"] = by_name(supply, "--supply")
+    else:
+        options["scale"] = "demand"
+        options["demand"] = by_name(demand or [], "--demand")
     with connected(url, key) as client:
         found = client.graph(name).parametric(names(source), names(sink), **options)
     if json:
@@ -120,6 +128,8 @@ def expand(
     ] = None,
     source: Vertices = None,
     sink: Vertices = None,
+    supply: Supply = None,
+    demand: Demand = None,
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
@@ -127,6 +137,7 @@ def expand(
     """What to add to which edges so that more can flow, at the least price; nothing is changed."""
     pairs = list(map(pair, prices))
     most = amount("inf" if max_add is None else max_add)
+    amounts = caps(supply, demand)
     with connected(url, key) as client:
         found = client.graph(name).capacity_expansion(
             amount(raise_by),
@@ -135,6 +146,7 @@ def expand(
             edges=[edge for edge, _ in pairs],
             price=[price for _, price in pairs],
             max_add=most,
+            **amounts,
         )
     if json:
         say_json(found)

@@ -405,6 +405,27 @@ def test_what_must_flow(shell: Shell, city: Path) -> None:
     assert "unknown_edge" in shell("circulation", "city", "--lower", "x=1", expect=REFUSED)
 
 
+def test_what_caps_of_terminals_limit(shell: Shell, city: Path) -> None:
+    drawn = shell.json("parametric", "city", "--demand", "t=2", "--to", "3")
+    assert [(one["to"], one["rate"]) for one in drawn["segments"]] == [("5/2", 2), ("3", 0)]
+    found = shell.json("expand", "city", "0.5", "b-t=1", "--demand", "t=5.5")
+    assert (found["maximum"], found["value"], found["edges"]) == (5, Decimal("5.5"), ["b-t"])
+    assert "infeasible" in shell("expand", "city", "0.5", "b-t=1", "--supply", "s=5", expect=REFUSED)
+    made = shell.json("watch", "city", "short", "--supply", "s=1.5", "--on", "value")
+    assert made["value"] == Decimal("1.5")
+    shell("watch", "city", "short", "--remove")
+
+
+def test_costs_are_changed(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "priced.json"
+    file.write_text(json.dumps(CITY | {"cost": [1, 1, 1, 1], "cost_decimals": 1}))
+    shell("load", "priced", str(file))
+    assert shell.json("min-cost", "priced")["cost"] == 10
+    assert shell.json("patch", "priced", "s-a=2.5", "b-t=-1", "--cost")["applied"] == 2
+    assert shell.json("min-cost", "priced")["cost"] == Decimal("10.5")
+    assert "no_costs" in shell("patch", "city", "s-a=1", "--cost", expect=REFUSED)
+
+
 def test_a_dry_run(shell: Shell, city: Path) -> None:
     shell("solve", "city")
     assert "nothing was changed" in shell("patch", "city", "b-t=9", "--dry-run")
