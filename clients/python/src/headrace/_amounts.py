@@ -40,6 +40,7 @@ INFINITY = Decimal("Infinity")
 NARROW = (np.dtype(np.float16), np.dtype(np.float32))
 WRITTEN_OUT = 400
 """Digits on one side of the point that are written one by one: a float has fewer, a Decimal may have billions."""
+SENDABLE = "an amount is an int, a float or a Decimal, and a name an int or text"
 PLAIN = re.compile(r"[^a-zA-Z]*")
 """JSON of numbers of which none has an exponent, is infinite or is none."""
 
@@ -58,7 +59,7 @@ def dumps(value: object) -> str:
     """Compact JSON, with decimals as exact number literals; `json.dumps` would need them as floats."""
     match value:
         case dict():
-            return "{" + ",".join(f"{json.dumps(key)}:{dumps(part)}" for key, part in value.items()) + "}"
+            return "{" + ",".join(f"{json.dumps(key)}:{_part(key, part)}" for key, part in value.items()) + "}"
         case np.ndarray() | np.floating() if value.dtype in NARROW:
             # 0.1 in float32 is meant as 0.1, not as 0.10000000149011612.
             return dumps(np.asarray(value).astype(str).astype(np.float64).tolist())
@@ -66,9 +67,7 @@ def dumps(value: object) -> str:
             return literal(Decimal(str(value)))
         case np.ndarray() | np.generic() if value.dtype.kind in "mM":  # tolist() makes integers of nanoseconds
             known = "a duration is a number once it is divided by numpy.timedelta64(1, 's')"
-            raise InvalidInput(
-                f"cannot send {value.dtype}: {known if value.dtype.kind == 'm' else 'a name is an int or text'}"
-            )
+            raise InvalidInput(f"cannot send {value.dtype}: {known if value.dtype.kind == 'm' else SENDABLE}")
         case np.ndarray() | np.generic() if value.dtype != np.clongdouble:
             return dumps(value.tolist())
         case list() | tuple() if set(map(type, value)) <= {int, str}:
@@ -76,14 +75,22 @@ def dumps(value: object) -> str:
         case list() | tuple() if set(map(type, value)) <= {int, float} and PLAIN.fullmatch(text := json.dumps(value)):
             return text.replace(" ", "")
         case list() | tuple():
-            return "[" + ",".join(map(dumps, value)) + "]"
+            return "[" + ",".join(_part(row, part) for row, part in enumerate(value)) + "]"
         case float() | Decimal():
             return literal(value)
     try:
         return json.dumps(value)
     except TypeError as error:
-        known = "an amount is an int, a float or a Decimal" if isinstance(value, Number) else "a name is an int or text"
+        known = "an amount is an int, a float or a Decimal" if isinstance(value, Number) else SENDABLE
         raise InvalidInput(f"cannot send {type(value).__name__} {value!r:.80}: {known}") from error
+
+
+def _part(where: str | int, part: object) -> str:
+    """A member of an object, or a row of a column. What cannot be sent is refused with where it stands."""
+    try:
+        return dumps(part)
+    except InvalidInput as error:
+        raise InvalidInput(f"{f'row {where}' if isinstance(where, int) else where}: {error}") from error
 
 
 def loads(content: bytes | str) -> Any:

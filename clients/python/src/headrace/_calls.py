@@ -24,6 +24,7 @@ from headrace._mistakes import (
     graph_name,
     n_rows,
     one_or_many,
+    refuse_index,
     refuse_missing,
     refuse_node,
     refuse_others,
@@ -418,6 +419,7 @@ def capped(
         return vertices, [caps.get(vertex, rest) for vertex in vertices]
     if caps is None:
         return terminals, None
+    refuse_index(caps, terminals, name)
     if terminals is None:
         raise InvalidInput(f"{name} needs its terminals named: beside it, or in a mapping of vertices to amounts")
     if not isinstance(caps, Number):  # one for all may go with terminals in any order

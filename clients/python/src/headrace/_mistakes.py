@@ -55,6 +55,19 @@ def refuse_set(column: object, name: str) -> None:
         raise InvalidInput(f"{name} is a set, which has no order: send a list")
 
 
+def refuse_index(caps: Any, terminals: Any, name: str) -> None:
+    """Raise `InvalidInput` for a Series of pandas whose index names the terminals: it counts by position, so that caps
+    would go to others, or to none."""
+    if not hasattr(caps, "to_dict") or not hasattr(caps, "index"):
+        return
+    index = list(caps.index)
+    named = None if terminals is None else np.asarray(terminals, object).tolist()
+    if named is None or (index not in (named, [*range(len(named))]) and set(index) == set(named)):
+        others = "" if named is None else " in another order"
+        way = f"{name}=series.to_dict() has them by their names"
+        raise InvalidInput(f"{name} is a Series, whose index{others} does not count: {way}")
+
+
 def n_rows(names: Any, column: str) -> int:
     """How many there are. Raises `InvalidInput` for a single one, or anything else that is no column."""
     try:
