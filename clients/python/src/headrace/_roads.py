@@ -15,6 +15,7 @@ from headrace._places import places_of_nodes
 Street: TypeAlias = Mapping[str, Any]
 """The attributes of an edge of OSMnx."""
 
+ONE_WAY = frozenset({"true", "yes", "1", "-1"})
 NUMBER = re.compile(r"\d+")
 COST_PLACES = 3
 """Milliseconds of travel time, millimetres of length."""
@@ -38,16 +39,20 @@ class Roads:
 def lanes(street: Street) -> int:
     """Lanes in one direction, at least 1: what `lanes` says, halved where the street is no one-way street.
 
-    OSMnx has a list where it has joined streets with different numbers: the least of them is what gets through. A tag
-    without a number, and no tag, count as one lane for each direction.
+    OSMnx has a list where it has joined streets with different numbers, and a tag may have several, as in 3;2: the
+    least of them is what gets through. A tag without a number, and no tag, count as one lane for each direction.
     """
-    given = street.get("lanes")
-    tags = given if isinstance(given, list | tuple | set) else [given]
-    numbers = [int(found.group()) for tag in tags if (found := NUMBER.match(str(tag)))]
-    oneway = street.get("oneway")
-    is_one_way = all(oneway) if isinstance(oneway, list | tuple) else oneway in (True, "yes", "1", "-1", "true")
+    tags = [part for tag in _tags(street, "lanes") for part in str(tag).split(";")]
+    numbers = [int(found.group()) for tag in tags if (found := NUMBER.match(tag.strip()))]
+    is_one_way = all(tag in (True, -1) or str(tag).lower() in ONE_WAY for tag in _tags(street, "oneway"))
     least = min(numbers, default=1 if is_one_way else 2)
     return max(least if is_one_way else least // 2, 1)
+
+
+def _tags(street: Street, name: str) -> list[Any]:
+    """What a street has of this name: one, or a list where OSMnx has joined some."""
+    given = street.get(name)
+    return list(given) if isinstance(given, list | tuple | set) else [given]
 
 
 def from_osmnx(G: Any, *, capacity: str | Callable[[Street], Amount] = lanes, cost: str | None = None) -> Roads:
