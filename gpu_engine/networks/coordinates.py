@@ -16,6 +16,9 @@ Floats = NDArray[np.float64]
 WGS84: Final = "EPSG:4326"
 """x is the longitude and y the latitude, in degrees."""
 
+SAME_AS_WGS84: Final = frozenset({WGS84, "OGC:CRS84", "WGS84", "URN:OGC:DEF:CRS:OGC:1.3:CRS84"})
+"""Names of the same in capitals; the last is what QGIS and GDAL write into GeoJSON."""
+
 MAX_CRS_CHARS: Final = 64
 VERTEX_BYTES: Final = 16
 """Bytes that the coordinates of one vertex take."""
@@ -23,7 +26,7 @@ VERTEX_BYTES: Final = 16
 
 def is_wgs84(crs: str) -> bool:
     """Whether this name of a coordinate reference system stands for longitudes and latitudes as GPS has them."""
-    return crs.upper() in (WGS84, "OGC:CRS84")
+    return crs.upper() in SAME_AS_WGS84
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Coordinates of vertices: what is refused of them, what becomes of them in memory and in what is stored, and maps."""
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -13,13 +14,14 @@ from hypothesis import strategies as st
 from gpu_engine.errors import EngineError, InvalidNetwork
 from gpu_engine.formats import _vertices, pack, read_arrow, read_json, read_npz, unpack, write_arrow
 from gpu_engine.formats.geojson import write_floats, write_lines
-from gpu_engine.networks.coordinates import Coordinates, check_crs, joined_places
+from gpu_engine.networks.coordinates import SAME_AS_WGS84, Coordinates, check_crs, is_wgs84, joined_places
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.growing import grow, growing_bytes
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.structure import Structure, only, since_load, with_inserted
 from gpu_engine.text.texts import Texts
 from gpu_engine.types import INFINITE
+from service.console.files import assets
 from service.protocol import EdgesArgs, EdgesOperation, EmptyArgs, Kind, MaxFlowArgs, VerticesArgs
 from service.store.blobs import Blobs
 from service.store.keys import Keys
@@ -93,6 +95,19 @@ def test_spaces_around_the_name_of_coordinates_are_no_part_of_it() -> None:
         assert edges.coordinates is not None
         assert edges.coordinates.crs == "EPSG:4326"
         assert edges.coordinates.is_wgs84
+
+
+@pytest.mark.parametrize("crs", ["epsg:4326", "WGS84", "OGC:CRS84", "urn:ogc:def:crs:OGC:1.3:CRS84"])
+def test_names_of_longitudes_and_latitudes(crs: str) -> None:
+    """OSMnx writes the first, and QGIS the last."""
+    assert is_wgs84(crs)
+
+
+def test_the_console_knows_the_same_names() -> None:
+    """It draws longitudes as short as they are there, and other coordinates as they stand."""
+    told = re.search(r"const DEGREES = new Set\(\[(.+)\]\)", assets()["network.js"].content.decode())
+    assert told is not None
+    assert set(re.findall(r'"([^"]+)"', told[1])) == SAME_AS_WGS84
 
 
 @pytest.mark.parametrize("crs", [3000 * "\n", [3000 * "x"], 300 * ["x"], {3000 * "x": 1}, 10**4000])

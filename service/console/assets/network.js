@@ -6,6 +6,7 @@ import { readNpz } from "./npz.js";
 const PAGE = 100000;
 const MOST_EDGES = 2000000; // about 100 MB in the browser
 const TRIES = 4;
+const DEGREES = new Set(["EPSG:4326", "OGC:CRS84", "WGS84", "URN:OGC:DEF:CRS:OGC:1.3:CRS84"]); // longitude and latitude
 
 export async function npz(path, options = {}) {
   return readNpz(await (await request(path, { ...options, accept: "application/x-npz" })).arrayBuffer());
@@ -44,7 +45,7 @@ export class Network {
     this.undirected = edges.undirected;
     this.x = vertices.x ?? null;
     this.y = vertices.y ?? null;
-    this.isGeographic = ["EPSG:4326", "OGC:CRS84"].includes(info.coordinates);
+    this.isGeographic = DEGREES.has(info.coordinates?.toUpperCase());
     this.name(edges, info.coordinates ? vertices.vertices : null);
     this.limit(vertices);
     this.forget();
