@@ -102,7 +102,7 @@ def test_put_graph_and_solve() -> None:
     script = Script(ok(), ok(FLOW))
     with script.client() as client:
         graph = client.put_graph("a.b", tail=[0], head=[1], capacity=[0.5])
-        result = graph.max_flow(0, [2, 3], supply=7, demand=[1, 2.5], fields=("value", "cut"), zeros=True, top=2)
+        result = graph.max_flow(0, [2, 3], supply=7, demand=[1, 2.5], fields=("value", "paths"), zeros=True, top=2)
     put, solve = script.requests
     assert (put.method, put.url.raw_path) == ("PUT", b"/v1/graphs/a.b")
     assert put.headers["Prefer"] == "wait=30"
@@ -112,7 +112,7 @@ def test_put_graph_and_solve() -> None:
         "sinks": [2, 3],
         "supply": [7],
         "demand": [1, 2.5],
-        "fields": ["value", "cut"],
+        "fields": ["value", "paths"],
         "flow": {"zeros": True},
         "paths": {"top": 2},
     }

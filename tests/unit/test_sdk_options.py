@@ -133,8 +133,8 @@ def test_how_fields_are_shown_is_sent_by_all_that_have_them() -> None:
     with Client("http://service", transport=httpx.MockTransport(keep)) as service:
         graph: Graph = service.graph("city")
         calls: list[Any] = [
-            lambda: graph.what_if([], 0, 3, fields="flow", zeros=True, acyclic=False, near="sinks", top=3),
-            lambda: graph.pairs([0], [3], fields="flow", zeros=True, acyclic=False, near="sinks", top=3),
+            lambda: graph.what_if([], 0, 3, fields=["flow", "paths"], zeros=True, acyclic=False, near="sinks", top=3),
+            lambda: graph.pairs([0], [3], fields=["flow", "paths"], zeros=True, acyclic=False, near="sinks", top=3),
             lambda: graph.insert_edges([0], [3], 5, lower=2),
         ]
         for call in calls:
@@ -142,7 +142,7 @@ def test_how_fields_are_shown_is_sent_by_all_that_have_them() -> None:
                 call()
     what_if, pairs, inserted = (json.loads(request.content) for request in asked[1:])
     for sent in (what_if, pairs):
-        assert sent["fields"] == ["flow"]
+        assert sent["fields"] == ["flow", "paths"]
         assert (sent["flow"], sent["cut"]) == ({"zeros": True, "acyclic": False}, {"near": "sinks"})
         assert sent["paths"] == {"top": 3}
     assert inserted["batch"] == [{"op": "insert", "tail": [0], "head": [3], "capacity": [5], "lower": [2]}]

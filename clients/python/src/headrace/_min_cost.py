@@ -13,6 +13,7 @@ from headrace._mistakes import one_or_many
 from headrace._options import check_options
 from headrace._results import Json, Vertex, timings
 from headrace._sequences import AmountColumn, Names
+from headrace._shown import refuse_top
 
 CostField: TypeAlias = Literal["value", "cost", "flow", "terminals", "dual", "paths"]
 
@@ -149,6 +150,7 @@ def question(
         body["fields"] = wanted
     if "zeros" in options:
         body["flow"] = {"zeros": options["zeros"]}
+    refuse_top(options)
     if "top" in options:
         body["paths"] = {"top": options["top"]}
     headers = ACCEPT if set(wanted) - {"value", "cost"} else {}
