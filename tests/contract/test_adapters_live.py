@@ -1,6 +1,7 @@
 """Functions in the shape of other libraries, on a service, beside answers that are known."""
 
 import gc
+import math
 import os
 import threading
 from collections.abc import Iterator
@@ -216,6 +217,9 @@ def test_trees_of_odd_graphs() -> None:
     assert list(backend.gomory_hu_tree(backend.convert_from_nx(alone))) == ["a"]
     alone.add_node("b")
     assert list(backend.gomory_hu_tree(backend.convert_from_nx(alone)).edges(data="weight")) == [("a", "b", 0)]
+    endless = nx.Graph([("a", "b"), ("b", "c", {"capacity": 2})])
+    weights = [weight for *_, weight in backend.gomory_hu_tree(backend.convert_from_nx(endless)).edges(data="weight")]
+    assert {type(weight): weight for weight in weights} == {int: 2, float: math.inf}
     parallel = nx.MultiGraph([("a", "b", {"weight": 2}), ("a", "b", {"weight": 3}), ("b", "c"), ("c", "a"), ("a", "a")])
     assert backend.stoer_wagner(backend.convert_from_nx(parallel))[0] == 2
     for wrong in (nx.DiGraph([(0, 1)]), nx.Graph([(0, 1, {"weight": -1})]), nx.empty_graph(2), nx.empty_graph(1)):

@@ -1,5 +1,6 @@
 """Minimum cuts of all pairs of nodes as a tree, and the least of them."""
 
+import math
 from typing import Any
 
 import networkx as nx
@@ -40,8 +41,8 @@ class Undirected:
         return content_of(len(places), tail, head, self.amounts, undirected=True)
 
     def number(self, amount: Exact) -> Any:
-        """A float where the graph has floats, as NetworkX answers."""
-        return float(amount) if self._in_floats else amount
+        """A float where the graph has floats, as NetworkX answers, and where there is no limit."""
+        return float(amount) if self._in_floats or not math.isfinite(amount) else amount
 
 
 def gomory_hu_tree(G: NetworkXGraph, capacity: Capacity = "capacity", flow_func: None = None) -> Any:
