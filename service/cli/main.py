@@ -22,6 +22,7 @@ from service.cli import (
     limits,
     pairs,
     partition,
+    places,
     questions,
     what_if,
 )
@@ -224,6 +225,7 @@ app.add_typer(pairs.app)
 app.add_typer(limits.app)
 app.add_typer(circulation.app)
 app.add_typer(partition.app)
+app.add_typer(places.app)
 app.add_typer(feed.app)
 app.add_typer(workers_commands.app)
 

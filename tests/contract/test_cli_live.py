@@ -11,7 +11,7 @@ from click.testing import Result
 from headrace import Client
 from typer.testing import CliRunner
 
-from service.cli import edges
+from service.cli import edges, places
 from service.cli.connection import MISWRITTEN, REFUSED
 from service.cli.main import app
 from tests.serving import serving
@@ -280,6 +280,36 @@ def test_edges_are_listed_as_of_one_version(shell: Shell, city: Path, monkeypatc
     assert "does nothing beside --lines" in shell("edges", "list", "city", "--lines", "--json", expect=MISWRITTEN)
     shell("edges", "delete", "city", *map(str, CITY["edge_ids"]))
     assert shell("edges", "list", "city") == "there are no edges\n"
+
+
+def test_vertices_are_listed_as_of_one_version(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "PAGE", 2)
+    file = tmp_path / "places.json"
+    lies = {"vertex_labels": ["s", "a", "b", "t"], "x": [8.5, 8.6, 8.7, 8.8], "y": [49, 49.1, 49, 49.1]}
+    file.write_text(json.dumps(CITY | lies | {"vertices": ["a"], "vertex_capacity": [2.5]}))
+    shell("load", "places", str(file))
+    assert [line.split() for line in shell("vertices", "places").splitlines()] == [
+        ["VERTEX", "CAPACITY", "X", "Y"],
+        ["a", "2.5", "8.6", "49.1"],
+    ]
+    listed = shell.json("vertices", "places", "--all")
+    assert (listed["vertices"], listed["capacity"]) == (["s", "a", "b", "t"], ["inf", Decimal("2.5"), "inf", "inf"])
+    assert (listed["graph"], listed["version"], listed["x"][3]) == ("places", 1, Decimal("8.8"))
+    assert "--all lists them" in shell("vertices", "city")
+
+
+def test_a_flow_is_written_as_a_map(shell: Shell, city: Path, tmp_path: Path) -> None:
+    file, drawn = tmp_path / "drawn.json", tmp_path / "flow.geojson"
+    lies = {"vertex_labels": ["s", "a", "b", "t"], "x": [8.5, 8.6, 8.7, 8.8], "y": [49, 49.1, 49, 49.1]}
+    file.write_text(json.dumps(CITY | lies))
+    shell("load", "drawn", str(file))
+    assert "at version 1 is in" in shell("map", "drawn", str(drawn))
+    streets = json.loads(drawn.read_text())["features"]
+    assert {street["properties"]["id"] for street in streets if street["properties"]["in_cut"]} == {"s-a", "b-t"}
+    shown = json.loads(shell("map", "drawn", "-", "--supply", "s=0", "--zeros"))
+    assert (shown["value"], len(shown["features"])) == (0, 4)
+    assert "not_acceptable" in shell("map", "city", str(drawn), expect=REFUSED)
+    assert "No such file" in shell("map", "drawn", str(tmp_path / "nowhere" / "flow.geojson"), expect=REFUSED)
 
 
 def test_edges_between_names_with_a_comma_or_a_colon(shell: Shell, tmp_path: Path) -> None:

@@ -47,6 +47,8 @@ COMMANDS = (
     ["expand", "g", "2", "e=1"],
     ["circulation", "g", "--min-demand", "t=7"],
     ["partition", "g", "4", "--vertices"],
+    ["vertices", "g", "--all"],
+    ["map", "g", "flow.geojson"],
     ["jobs"],
     ["jobs", "no-such-job"],
     ["snapshots", "g"],
