@@ -62,7 +62,7 @@ def test_further_programs(program: str, service_url: str, tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path)
     (tmp_path / "roads.max.gz").write_bytes(gzip.compress(b"p max 2 1\nn 1 s\nn 2 t\na 1 2 3\n"))
     with Client(service_url) as hr:
-        exec(compile(program, "README", "exec"), names_of(hr))
+        exec(compile(program.replace("http://127.0.0.1:8080", service_url), "README", "exec"), names_of(hr))
 
 
 def test_there_are_some() -> None:
