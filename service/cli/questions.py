@@ -245,11 +245,13 @@ def _say_terminals(terminals: "TerminalAmounts") -> None:
 
 def _say_paths(paths: "Paths") -> None:
     typer.echo()
+    edges = [list(map(str, path.edges)) for path in paths]
+    between = ", " if any(" " in name for names in edges for name in names) else " "
     columns: Columns = {
         "from": [path.source for path in paths],
         "to": [path.sink for path in paths],
         "amount": [path.amount for path in paths],
-        "edges": [" ".join(map(str, path.edges)) for path in paths],
+        "edges": [between.join(names) for names in edges],
     }
     say_table(columns, "no path carries flow")
 

@@ -282,6 +282,17 @@ def test_edges_are_listed_as_of_one_version(shell: Shell, city: Path, monkeypatc
     assert shell("edges", "list", "city") == "there are no edges\n"
 
 
+def test_edges_of_paths_whose_names_have_blanks_are_told_apart(shell: Shell, tmp_path: Path) -> None:
+    shown = []
+    for ids in (["High Street 1", "Mill Lane 2"], [4, 7]):
+        file = tmp_path / "streets.json"
+        file.write_text(json.dumps({"tail": [0, 1], "head": [1, 2], "capacity": [2, 2], "edge_ids": ids}))
+        shell("load", "streets", str(file))
+        told = shell("solve", "streets", "--source", "0", "--sink", "2", "--paths", "1")
+        shown.append(told.splitlines()[-1].split(maxsplit=3)[3])
+    assert shown == ["High Street 1, Mill Lane 2", "4 7"]
+
+
 def test_vertices_are_listed_as_of_one_version(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "PAGE", 2)
     file = tmp_path / "places.json"
