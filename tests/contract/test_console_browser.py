@@ -253,6 +253,13 @@ def a_file_is_loaded_and_drawn_around_its_cut(walk: Walk) -> None:
     walk.page.shows("edges around the minimum cut, of 32")
     with Client(walk.url, api_key=walk.admin) as client:
         assert walk.value() == str(client.graph("osm-andorra").max_flow(16541, 16542).value)
+    walk.page.press_button("Show all")
+    walk.page.until(  # the text at the lower edge lies on nothing that is drawn
+        "(() => { const c = document.querySelector('.canvas canvas'), n = document.getElementById('map-help');"
+        " const under = Math.floor((n.offsetHeight * c.height) / c.clientHeight), above = c.height - under;"
+        " const drawn = (y, h) => c.getContext('2d').getImageData(0, y, c.width, h).data.some((v) => v > 0);"
+        " return under > 0 && drawn(0, above) && !drawn(above, under); })()"
+    )
 
 
 def a_job_is_cancelled(walk: Walk) -> None:

@@ -14,8 +14,10 @@ const CLASSES = ["idle", "f1", "f2", "f3", "f4", "closed", "cut", ...PARTS];
 const WIDTH = [1, 1.5, 2.1, 2.7, 3.4, 1.6, 4.6, ...PARTS.map(() => 2.7)];
 
 export class NetworkMap {
-  constructor(canvas, { onPick }) {
+  // `under` says how many pixels at the lower edge a text covers.
+  constructor(canvas, { onPick, under }) {
     this.canvas = canvas;
+    this.under = under;
     this.context = canvas.getContext("2d");
     this.onPick = onPick;
     this.grid = null;
@@ -83,8 +85,9 @@ export class NetworkMap {
       const more = Math.max(0.12 * Math.max(east - west, north - south), most);
       [west, east, south, north] = [west - more, east + more, south - more, north + more];
     }
-    const scale = Math.min((this.width - 50) / (east - west || 1), (this.height - 80) / (north - south || 1));
-    this.view = { x: (west + east) / 2, y: (south + north) / 2, scale };
+    const under = this.under();
+    const scale = Math.min((this.width - 50) / (east - west || 1), Math.max(40, this.height - under - 50) / (north - south || 1));
+    this.view = { x: (west + east) / 2, y: (south + north) / 2 - under / 2 / scale, scale };
     this.least = Math.min(this.least ?? Infinity, scale / 4);
     this.repaint();
   }

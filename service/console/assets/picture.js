@@ -30,7 +30,7 @@ export class Picture {
     this.legend = h("ul", { class: "legend" });
     this.canvas = h("canvas", { tabindex: "0", role: "img", "aria-describedby": "map-help" });
     this.note = h("p", { class: "over", id: "map-help" }, "Loading the network…");
-    this.map = new NetworkMap(this.canvas, { onPick: (found) => this.picked(found) });
+    this.map = new NetworkMap(this.canvas, { onPick: (found) => this.picked(found), under: () => this.note.offsetHeight });
     listen(this.map);
     addEventListener("keydown", ({ key }) => key === "Escape" && this.picking && this.pick(null, null));
     const button = (label, text, act) => h("button", { class: "quiet", type: "button", "aria-label": label, title: label, onclick: act }, text);
@@ -82,6 +82,7 @@ export class Picture {
     const lanes = net.m <= LANES_UP_TO && placed ? lanesOf(net, placed.rows) : null;
     if (placed) {
       if (this.isAround) this.map.grid = null; // another part: shown whole
+      this.say(); // what is fitted leaves room for it
       this.map.show({ ...placed, tail: net.tail, head: net.head, lanes, label });
     } else {
       this.kind = `${number(net.m)} edges without coordinates: solve, and what lies around the minimum cut is drawn.`;
