@@ -30,7 +30,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("max_flow", {"source": 0, "sinks": [3]}, "use sink="),
     ("max_flow", {"flow": {"zeros": True}}, "use zeros=True"),
     ("max_flow", {"wait": False, "feilds": ["flow"]}, "did you mean 'fields'"),
-    ("min_cut", {"wait": False}, "has no option 'wait'"),
+    ("min_cut", {"wait": False}, "has no option 'wait': it returns with its answer; stream=True of what_if"),
     ("min_cut", {"minversion": 4}, "did you mean 'min_version'"),
     ("what_if", {"scenarios": [], "sources": [0]}, "use source="),
     ("what_if", {"scenarios": [], "field": ["cut"]}, "did you mean 'fields'"),

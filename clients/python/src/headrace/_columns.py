@@ -325,5 +325,6 @@ def _refuse_own(what: str, given: GraphColumns, own: Mapping[str, Any], names: S
 
 def _order(shape: tuple[int, ...]) -> int:
     if len(shape) != 2 or shape[0] != shape[1]:
-        raise InvalidInput(f"a matrix of shape {' x '.join(map(str, shape))} is no graph; it must be square")
+        edges = "; of rows of edges make columns: tail, head, capacity = edges.T" if shape[1:] == (3,) else ""
+        raise InvalidInput(f"a matrix of shape {' x '.join(map(str, shape))} is no graph; it must be square{edges}")
     return int(shape[0])

@@ -26,6 +26,7 @@ ELSEWHERE: Mapping[str, str] = {
     "weight": "use capacity=",
     "decimals": "a graph's decimals are fixed when it is loaded: put_graph(decimals=...); rounding= is for each update",
     "if_none_match": "use must_be_new=True",
+    "wait": "it returns with its answer; stream=True of what_if, closure_study and pairs gives rows as they come",
     "replace": "use must_be_new=True to replace no graph",
 }
 """Names of the REST API and of other libraries, and what this client has for them."""

@@ -9,7 +9,7 @@ from headrace._bodies import json_body
 from headrace._calls import WAITING, Call, End, FlowField, Ids, graph_path
 from headrace._codes import api_error
 from headrace._columns import as_column
-from headrace._errors import ApiError
+from headrace._errors import ApiError, InvalidInput
 from headrace._flows import Cut, Flow, Paths, TerminalAmounts
 from headrace._mistakes import flag, one_or_many, refuse_set
 from headrace._options import check_options
@@ -219,10 +219,18 @@ class GlobalCut:
         )
 
 
+def _refuse_rows_of_pairs(ends: Mapping[str, Ids | None]) -> None:
+    """Raise `InvalidInput` for pairs in place of the column of their sources."""
+    given = ends["source"]
+    if isinstance(given, list | tuple) and given and ends["sink"] is None and isinstance(given[0], list | tuple):
+        raise InvalidInput("pairs are two columns, their sources and their sinks: source, sink = zip(*pairs)")
+
+
 def pairs(name: str, ends: Mapping[str, Ids | None], options: PairsOptions) -> Call[PairsResult]:
     check_options("pairs()", options, PairsOptions.__annotations__, (*PAIR_WAYS, *WAITING))
     for row_by_row in ("source", "sink"):
         refuse_set(ends[row_by_row], row_by_row)
+    _refuse_rows_of_pairs(ends)
     body: dict[str, object] = {side: as_column(given) for side, given in ends.items() if given is not None}
     for key in ("min_version", "time_limit_s"):
         if key in options:

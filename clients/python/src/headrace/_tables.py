@@ -52,7 +52,9 @@ def of_table(table: Any, given: Mapping[str, Any], as_column: AsColumn, *, are_a
             found[field] = _named(_column(table[name], field, name, said, as_column), field, labels)
         elif named is not None or field in REQUIRED:
             shown = ", ".join(map(str, names[:NAMES_SHOWN]))
-            raise InvalidInput(f"the table has no column {name!r} for {field}=; its columns are {shown}")
+            is_index = not isinstance(table, Mapping) and name in getattr(getattr(table, "index", None), "names", ())
+            told = f"{name!r} is its index: table.reset_index() has it" if is_index else f"its columns are {shown}"
+            raise InvalidInput(f"the table has no column {name!r} for {field}=; {told}")
     if isinstance(table, Mapping) and {"x", "y"} <= set(names):
         found = {
             name: table[name] for name in ("x", "y") if "crs" in found or _is_of_vertices(table[name], found)
