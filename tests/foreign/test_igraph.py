@@ -90,6 +90,15 @@ def test_maxflow_as_igraph_answers(service_url: str, directed: bool, monkeypatch
     assert maxflow(network, source, sink).value == network.maxflow(source, sink).value
 
 
+def test_ends_are_named_as_igraph_takes_them(service_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADRACE_URL", service_url)
+    network = igraph.Graph([(0, 1), (1, 2)], directed=True, vertex_attrs={"name": ["s", "a", "t"]})
+    for source, target in (("s", "t"), (network.vs[0], network.vs[2]), (np.int64(0), "t")):
+        assert maxflow(network, source, target).value == network.maxflow(source, target).value == 1
+    with pytest.raises(ValueError, match="no such vertex: 'b'"):
+        maxflow(network, "s", "b")
+
+
 def test_answers_about_a_resident_graph_as_igraph_has_them(client: Client) -> None:
     network = igraph.Graph([(0, 1), (1, 2)], directed=True, edge_attrs={"capacity": [2.5, 4]})
     resident = client.put_graph("igraph-resident", network)

@@ -23,12 +23,15 @@ from headrace._kept import Content, kept
 from headrace._mistakes import counted
 
 
-def maxflow(graph: Any, source: int, target: int, capacity: str | Sequence[Amount] | None = None) -> Any:
+def maxflow(graph: Any, source: Any, target: Any, capacity: str | Sequence[Amount] | None = None) -> Any:
     """`igraph.Flow` of a maximum flow, as `graph.maxflow` gives it, with the same parameters.
 
-    `capacity` is an attribute of edges, or a list with one for each; by default each edge has 1. The service is the one
-    that `HEADRACE_URL` names.
+    `source` and `target` are vertices by number, by name, or themselves (`igraph.Vertex`). `capacity` is an attribute
+    of edges, or a list with one for each; by default each edge has 1. The service is the one that `HEADRACE_URL` names.
+
+    Raises `ValueError` for a name that no vertex has, as igraph does.
     """
+    ends_of_flow = _number(graph, source), _number(graph, target)
     ends = np.array(graph.get_edgelist(), np.int64).reshape(-1, 2)
     amounts = graph.es[capacity] if isinstance(capacity, str) else [1] * len(ends) if capacity is None else capacity
     if len(amounts) != len(ends):
@@ -43,9 +46,18 @@ def maxflow(graph: Any, source: int, target: int, capacity: str | Sequence[Amoun
         }
     )
     found = kept("igraph").ask(
-        graph, content, lambda resident: resident.max_flow(source, target, fields=["flow", "cut"])
+        graph, content, lambda resident: resident.max_flow(*ends_of_flow, fields=["flow", "cut"])
     )
     return as_flow(graph, found)
+
+
+def _number(graph: Any, vertex: Any) -> Any:
+    """The number of a vertex that igraph would take for one; anything else as it is, which the client refuses."""
+    import igraph
+
+    if isinstance(vertex, str):
+        vertex = graph.vs.find(vertex)
+    return vertex.index if isinstance(vertex, igraph.Vertex) else vertex
 
 
 def as_flow(graph: Any, found: MaxFlowResult) -> Any:
