@@ -105,6 +105,12 @@ def test_power_lines() -> None:
     assert columns["undirected"] is True
 
 
+def test_what_ends_at_a_bus_out_of_service_is_closed() -> None:
+    net = substation()
+    net.bus["in_service"] = [True, True, False, True]
+    assert np.asarray(from_pandapower(net).columns["closed"]).tolist() == [False, True, True, True, True]
+
+
 def test_transformers_with_three_windings_are_refused() -> None:
     net = substation()
     net.trafo3w = pd.DataFrame({"hv_bus": [1]})

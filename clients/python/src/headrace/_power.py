@@ -24,8 +24,9 @@ def from_pandapower(net: Any) -> Grid:
     """Lines, transformers with two windings and switches between buses, with what each can carry in MVA.
 
     A line carries ``sqrt(3) * vn_kv * max_i_ka * parallel * df``, a transformer ``sn_mva * parallel * df``, a closed
-    switch between buses any amount. What is out of service, and what has an open switch at one of its ends, is closed:
-    `reopen` lets it through. It is a transport model: voltages and Kirchhoff's second law are not in it.
+    switch between buses any amount. What is out of service, itself or a bus at one of its ends, and what has an open
+    switch at one of its ends, is closed: `reopen` lets it through. It is a transport model: voltages and Kirchhoff's
+    second law are not in it.
 
     Raises `InvalidInput` for a network with transformers of three windings.
     """
@@ -33,6 +34,7 @@ def from_pandapower(net: Any) -> Grid:
         raise InvalidInput("transformers with three windings are not read: take each as three with two, at a new bus")
     voltage = net.bus["vn_kv"]
     rows: list[tuple[str, int, int, float, bool]] = []
+    dead = {int(at) for at, bus in net.bus.iterrows() if not bus.get("in_service", True)}
     opened = {(str(s.et), int(s.element)) for _, s in _table(net, "switch").iterrows() if not s.closed and s.et != "b"}
     for at, line in net.line.iterrows():
         amount = math.sqrt(3) * voltage[line.from_bus] * line.max_i_ka * line.get("parallel", 1) * line.get("df", 1)
@@ -45,6 +47,7 @@ def from_pandapower(net: Any) -> Grid:
     for at, switch in _table(net, "switch").iterrows():
         if switch.et == "b":
             rows.append((f"switch {at}", int(switch.bus), int(switch.element), math.inf, not switch.closed))
+    rows = [(name, a, b, amount, closed or a in dead or b in dead) for name, a, b, amount, closed in rows]
     ids, tail, head, capacity, closed_rows = map(list, zip(*rows, strict=True)) if rows else ([], [], [], [], [])
     return Grid(
         {
