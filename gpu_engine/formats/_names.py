@@ -89,12 +89,15 @@ def number_by_appearance(tail: pa.Array, head: pa.Array) -> tuple[NDArray[np.int
 def find_label(name: int | str, labels: Names, what: str) -> int:
     """The position of one name among `labels`; raises `InvalidNetwork` if there is none."""
     known = as_arrow(labels)
-    if isinstance(name, int) == pa.types.is_integer(known.type):
+    are_integers = pa.types.is_integer(known.type)
+    if isinstance(name, int) != are_integers:
+        hint = f": these are {'integers' if are_integers else 'text'}"
+    else:
         with refusing(what, pa.ArrowException, UnicodeError, OverflowError):
             place = pc.index(known, pa.scalar(name, known.type)).as_py()
         if place >= 0:
             return int(place)
-    hint = did_you_mean(name, known.slice(0, MAX_CANDIDATES).to_pylist()) if isinstance(name, str) else ""
+        hint = did_you_mean(name, known.slice(0, MAX_CANDIDATES).to_pylist())
     raise InvalidNetwork(f"{what} {shown(name)} is no vertex label{hint}", vertices=[name], field=pointer(what))
 
 

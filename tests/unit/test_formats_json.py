@@ -178,6 +178,8 @@ def test_an_overflow_of_another_column_says_so_too() -> None:
         ({"vertex_labels": [0, 1, 1, 2]}, "vertex label 1 occurs more than once"),
         ({"vertex_labels": [0, 1, 2], "n_vertices": 4}, "n_vertices is 4, and there are 3 labels: each vertex has one"),
         ({"tail": ["s", "a"], "head": ["a", "t"], "n_vertices": 2}, "n_vertices is 2, and there are 3 labels"),
+        ({"vertex_labels": [0, 1, 2], "source": "0"}, "source '0' is no vertex label: these are integers"),
+        ({"tail": ["a", "b"], "head": ["b", "c"], "sink": 1}, "sink 1 is no vertex label: these are text"),
         ({"vertex_labels": ["0", "1", "2"]}, "tail must name vertices as vertex_labels"),
         ({"vertex_labels": [], "tail": ["a"], "head": ["b"], "capacity": [1]}, "row 0: tail is no vertex label .'a'."),
         ({"undirected": 1}, "undirected must be"),
