@@ -28,10 +28,10 @@ def _written(value: object, line: str) -> str:
         return _written(asdict(value), line)
     if isinstance(value, Mapping):
         return _block(
-            "{}", [f"{json.dumps(str(key))}: {_written(part, line + '  ')}" for key, part in value.items()], line
+            "{}", [f"{json.dumps(str(key))}: {_written(part, _deeper(line))}" for key, part in value.items()], line
         )
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return _block("[]", [_written(part, line + "  ") for part in value], line)
+        return _block("[]", [_written(part, _deeper(line)) for part in value], line)
     if isinstance(value, Decimal):
         return format(value, "f") if value.is_finite() else '"inf"'
     if isinstance(value, datetime):
@@ -39,9 +39,16 @@ def _written(value: object, line: str) -> str:
     return json.dumps(value)
 
 
+def _deeper(line: str) -> str:
+    """How a line begins that is indented by two more; all stays on one line if that is how it is."""
+    return line and f"{line}  "
+
+
 def _block(brackets: str, parts: list[str], line: str) -> str:
     if not parts:
         return brackets
+    if not line:
+        return f"{brackets[0]}{', '.join(parts)}{brackets[1]}"
     inner = f",{line}  ".join(parts)
     return f"{brackets[0]}{line}  {inner}{line}{brackets[1]}"
 

@@ -237,6 +237,11 @@ def test_json_is_exact() -> None:
     assert (read["empty"], read["none"], read["at"], read["f"]) == ([], None, "2026-01-02T00:00:00Z", Decimal("0.5"))
 
 
+def test_a_line_of_many_has_no_more_blanks_than_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    show.say_line({"row": 1, "certificate": {"valid": True, "ids": ["a", 2]}, "none": []})
+    assert capsys.readouterr().out == '{"row": 1, "certificate": {"valid": true, "ids": ["a", 2]}, "none": []}\n'
+
+
 def test_tables_are_aligned_and_bounded(capsys: pytest.CaptureFixture[str]) -> None:
     show.say_table({"edge": ["a", "long"], "flow": [Decimal("2.5"), 10], "open": [True, None]})
     assert capsys.readouterr().out == "EDGE  FLOW  OPEN\na      2.5  yes\nlong    10  -\n"
