@@ -111,11 +111,16 @@ def test_what_ends_at_a_bus_out_of_service_is_closed() -> None:
     assert np.asarray(from_pandapower(net).columns["closed"]).tolist() == [False, True, True, True, True]
 
 
-def test_transformers_with_three_windings_are_refused() -> None:
+@pytest.mark.parametrize(
+    ("table", "message"), [("trafo3w", "three windings"), ("impedance", "impedances"), ("dcline", "DC lines")]
+)
+def test_what_joins_buses_and_is_not_read_is_refused(table: str, message: str) -> None:
     net = substation()
-    net.trafo3w = pd.DataFrame({"hv_bus": [1]})
-    with pytest.raises(InvalidInput, match="three windings"):
+    setattr(net, table, pd.DataFrame({"from_bus": [1], "to_bus": [2], "in_service": [True]}))
+    with pytest.raises(InvalidInput, match=message):
         from_pandapower(net)
+    getattr(net, table)["in_service"] = False
+    assert len(np.asarray(from_pandapower(net).columns["edge_ids"])) == 5
 
 
 @pytest.mark.parametrize(

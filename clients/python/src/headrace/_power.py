@@ -11,6 +11,13 @@ from headrace._errors import InvalidInput
 PLACES = 3
 """Kilovolt-amperes of what is given in megavolt-amperes."""
 
+NOT_READ = {
+    "trafo3w": "transformers with three windings are not read: take each as three with two, at a new bus",
+    "impedance": "impedances are not read, as nothing says what they carry: take each as a line, or out of service",
+    "dcline": "DC lines are not read, as they have losses: take each as a line, or out of service",
+}
+"""Tables of what joins buses and would be missing, and what to do."""
+
 
 class Grid:
     """A graph for `put_graph`, made by `from_pandapower`: vertices are called by the indices of their buses."""
@@ -28,10 +35,11 @@ def from_pandapower(net: Any) -> Grid:
     switch at one of its ends, is closed: `reopen` lets it through. It is a transport model: voltages and Kirchhoff's
     second law are not in it.
 
-    Raises `InvalidInput` for a network with transformers of three windings.
+    Raises `InvalidInput` for a network with transformers of three windings, impedances or DC lines in service.
     """
-    if len(_table(net, "trafo3w")):
-        raise InvalidInput("transformers with three windings are not read: take each as three with two, at a new bus")
+    for name, told in NOT_READ.items():
+        if any(part.get("in_service", True) for _, part in _table(net, name).iterrows()):
+            raise InvalidInput(told)
     voltage = net.bus["vn_kv"]
     rows: list[tuple[str, int, int, float, bool]] = []
     dead = {int(at) for at, bus in net.bus.iterrows() if not bus.get("in_service", True)}
