@@ -88,6 +88,11 @@ def test_amounts_that_scipy_has_not() -> None:
     assert maximum_flow(wide, 1, 0).flow.nnz == 0
 
 
+def test_short_floats_are_the_decimals_that_they_show() -> None:
+    matrix = sp.csr_array(np.array([[0, 0.1], [0, 0]], np.float32))
+    assert maximum_flow(matrix, 0, 1).flow_value == 0.1
+
+
 def test_entries_that_stand_twice_are_two_edges() -> None:
     twice = sp.coo_array(([2, 3], ([0, 0], [1, 1])), shape=(2, 2))
     found = maximum_flow(twice, 0, 1)

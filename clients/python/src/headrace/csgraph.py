@@ -58,7 +58,9 @@ def maximum_flow(csgraph: Any, source: int, sink: int, *, method: str = "dinic")
     source, sink = index(source), index(sink)
     entries = csgraph.tocoo()
     amounts = entries.data.astype(np.int8) if entries.data.dtype.kind == "b" else entries.data
-    capacity = amounts if amounts.dtype.kind in "iu" else rounded(amounts.tolist())
+    # A float32 has a shortest decimal of its own, which is not that of the same number as a float64.
+    floats = amounts.tolist() if amounts.dtype == np.float64 else list(amounts)
+    capacity = amounts if amounts.dtype.kind in "iu" else rounded(floats)
     try:
         content = Content.of(
             {"n_vertices": csgraph.shape[0], "tail": entries.row, "head": entries.col, "capacity": capacity}
