@@ -257,3 +257,10 @@ def test_edges_are_counted_as_pymaxflow_counts_them() -> None:
     assert (graph.get_node_count(), graph.get_edge_num()) == (12, 2 * (12 + 9 + 9 + 9))
     graph.reset()
     assert (graph.get_node_num(), graph.get_edge_count(), graph.maxflow()) == (0, 0, 0)
+
+
+def test_the_type_of_amounts_is_chosen_as_in_pymaxflow() -> None:
+    assert maxflow.Graph[int] is maxflow.GraphInt
+    assert maxflow.Graph[float](2, 2).maxflow() == 0
+    with pytest.raises(InvalidInput, match=r"Graph\[int\] or Graph\[float\], not Graph\[str\]"):
+        maxflow.Graph[str]

@@ -43,11 +43,21 @@ def moore_structure(ndim: int = 2, directed: bool = False) -> NDArray[np.int64]:
     return _structure(ndim, directed, n_axes=ndim)
 
 
-class Graph:
+class _Kinds(type):
+    """What `Graph` is, so that the type of its amounts is chosen as in PyMaxflow, where it is a dict."""
+
+    def __getitem__(cls, kind: type) -> "type[Graph]":
+        if kind not in (int, float):
+            raise InvalidInput(f"a graph is Graph[int] or Graph[float], not Graph[{getattr(kind, '__name__', kind)}]")
+        return GraphInt if kind is int else GraphFloat
+
+
+class Graph(metaclass=_Kinds):
     """Nodes with an edge from the source and one to the sink each, and edges between them. `dtype` is that of amounts.
 
     Floats are kept to as many decimal places as they have, nine at most. Capacities between nodes are not negative;
-    those of terminals may be, as in PyMaxflow: what both have of the same node is part of every cut.
+    those of terminals may be, as in PyMaxflow: what both have of the same node is part of every cut. ``Graph[int]`` is
+    `GraphInt`, and ``Graph[float]`` is `GraphFloat`.
     """
 
     dtype: Any = np.float64
