@@ -1,5 +1,6 @@
 """`headrace load | list | info | delete | patch | export | copy | restore | snapshots | estimate`: whole graphs."""
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +35,9 @@ app = typer.Typer()
 
 CHANGES: Final = 'EDGE=CAPACITY, EDGE=close or EDGE=reopen; "inf" is unlimited.'
 OPERATIONS: Final[dict[str, Literal["close", "reopen"]]] = {"close": "close", "reopen": "reopen"}
+
+SUFFIX: Final = re.compile(r"[0-9A-Za-z.]{1,16}")
+"""What may stand behind the name of a file: no folder."""
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would do, and change nothing.")]
 
@@ -77,6 +81,8 @@ def _kept(file: Path, form: str | None) -> Iterator[Path]:
         return
     if not form:
         fail("say what standard input has: --format csv, say", MISWRITTEN)
+    if not SUFFIX.fullmatch(form):
+        fail(f"--format is as the suffix of a file, such as csv or npz, not {form!r}", MISWRITTEN)
     if sys.stdin is None:
         fail("standard input is closed", MISWRITTEN)
     with NamedTemporaryFile(prefix="stdin-", suffix=f".{form}") as kept:

@@ -130,6 +130,7 @@ def test_a_key_that_no_header_can_hold(key: str) -> None:
         (["circulation", "g", "--lower", "e=1_0"], "'1_0' is no amount"),
         (["jobs", "--cancel"], "--cancel needs the ID of a job"),
         (["load", "g", "no-such-file.npz"], "does not exist"),
+        (["load", "g", "-", "--format", "text/csv"], "such as csv or npz, not 'text/csv'"),
         (["estimate", "4"], "Missing argument"),
         (["estimate", "-4", "2"], "-4"),
         (["solve"], "Missing argument"),
