@@ -101,7 +101,7 @@ TITLES: Final[Mapping[str, str]] = {
 
 
 OTHER_REQUEST: Final = (
-    "the Idempotency-Key was used for another request: its path, query, body or form of the answer was another"
+    "the Idempotency-Key was used for another request: its path, query, body, If-Match or form of answer was another"
 )
 """Detail of an idempotency_conflict."""
 

@@ -151,6 +151,10 @@ def test_the_same_key_gives_the_first_answer(http: httpx.Client, city: str) -> N
     assert (first.status_code, first.text) == (again.status_code, again.text)
     other = http.patch(f"{city}/capacities", content=b'{"edges": ["a"], "add": [2]}', headers=headers)
     assert refusal(other)[:2] == (409, "idempotency_conflict")
+    conditional = headers | {"If-Match": '"2"'}
+    other = http.patch(f"{city}/capacities", content=b'{"edges": ["a"], "add": [1]}', headers=conditional)
+    assert other.status_code == 409
+    assert "If-Match" in other.json()["detail"]
     assert http.get(city).json()["version"] == 2
 
 
