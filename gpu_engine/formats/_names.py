@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.errors import ROWS_SHOWN, InvalidNetwork, pointer
 from gpu_engine.formats._place import ROWS, Place, refusing, shown
-from gpu_engine.text.near import MAX_CANDIDATES, did_you_mean
+from gpu_engine.text.near import alike, did_you_mean
 from gpu_engine.text.texts import Texts
 
 Names: TypeAlias = NDArray[np.int64] | Sequence[str]
@@ -97,8 +97,15 @@ def find_label(name: int | str, labels: Names, what: str) -> int:
             place = pc.index(known, pa.scalar(name, known.type)).as_py()
         if place >= 0:
             return int(place)
-        hint = did_you_mean(name, known.slice(0, MAX_CANDIDATES).to_pylist())
+        hint = _near(name, labels)
     raise InvalidNetwork(f"{what} {shown(name)} is no vertex label{hint}", vertices=[name], field=pointer(what))
+
+
+def _near(name: int | str, labels: Names) -> str:
+    """The end of a refusal: the label that is probably meant."""
+    if isinstance(name, int) or isinstance(labels, np.ndarray):
+        return ""
+    return did_you_mean(name, alike(Texts.of(labels), name))
 
 
 def look_up(names: pa.Array, labels: Names, what: str) -> NDArray[np.int64]:
@@ -113,7 +120,7 @@ def look_up(names: pa.Array, labels: Names, what: str) -> NDArray[np.int64]:
     unknown = found.is_null().to_numpy(zero_copy_only=False)
     if unknown.any():
         first = names[int(np.argmax(unknown))].as_py()
-        hint = did_you_mean(first, known.slice(0, MAX_CANDIDATES).to_pylist()) if isinstance(first, str) else ""
+        hint = _near(first, labels)
         ROWS.refuse(unknown, "is no vertex label", what=what, value_of=lambda row: names[row].as_py(), hint=hint)
     index: NDArray[np.int64] = found.to_numpy(zero_copy_only=False).astype(np.int64)
     return index

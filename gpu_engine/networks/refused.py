@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any, Literal, Protocol
 from unicodedata import normalize
 
@@ -12,7 +11,8 @@ from numpy.typing import NDArray
 from gpu_engine.errors import ROWS_SHOWN, EngineError, InvalidNetwork, UnknownEdge, UnknownVertex, Where, shown
 from gpu_engine.networks.network import Network
 from gpu_engine.text.names import Names
-from gpu_engine.text.near import MAX_CANDIDATES, MAX_CHARS, did_you_mean
+from gpu_engine.text.near import MAX_CHARS, alike, did_you_mean
+from gpu_engine.text.texts import Texts
 from gpu_engine.types import EdgeArray
 
 Ids = Sequence[int] | Sequence[str] | NDArray[np.int64]
@@ -120,10 +120,11 @@ def near(names: Names, wanted: object, kind: str, count: int) -> str:
             return f"; there is {other!a}, which is read the same and is written in other characters than {wanted!a}"
         if other is not None:
             return f"; did you mean {other!r}?"
-    some = names.of(np.arange(min(count, MAX_CANDIDATES)))
-    if some and not isinstance(wanted, type(some[0])):
-        return f"; the {kind} names of this graph are {'numbers' if isinstance(some[0], int) else 'text'}"
-    return did_you_mean(wanted, islice((name for name in some if isinstance(name, str)), MAX_CANDIDATES))
+    if count and isinstance(wanted, str) != names.is_text:
+        return f"; the {kind} names of this graph are {'text' if names.is_text else 'numbers'}"
+    if not isinstance(wanted, str) or not isinstance(names.column, Texts):
+        return ""
+    return did_you_mean(wanted, alike(names.column, wanted))
 
 
 def _same_but_for_case(names: Names, wanted: str) -> str | None:

@@ -5,12 +5,21 @@ from difflib import SequenceMatcher
 from itertools import islice
 from typing import Final
 
+import numpy as np
+
+from gpu_engine.text.texts import Texts
+
 MAX_CHARS: Final = 40
 """Longer names are not compared: the time grows with the product of their lengths."""
 MAX_CANDIDATES: Final = 500
 """How many known names are looked at; the quick bounds of `difflib` choose among them."""
 MAX_COMPARED: Final = 32
 """How many known names, the likeliest, are compared in full."""
+MAX_SEARCHED: Final = 1 << 20
+MAX_LOOKS: Final = 1 << 21
+"""In so many texts those are looked for that begin like a name, by so many looks at one letter."""
+CASE: Final = 0x20
+"""The bit of an ASCII letter that says whether it is small."""
 CUTOFF: Final = 0.6
 """The least similarity of a name that is suggested, as in `difflib.get_close_matches`."""
 
@@ -76,6 +85,26 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
         if (ratio := match.ratio()) > best or (found is None and ratio >= best):
             best, found = ratio, other
     return found
+
+
+def alike(known: Texts, name: str) -> list[str]:
+    """Up to `MAX_CANDIDATES` texts to look for `name` in: half of them begin and end as it does, as far as any do and
+    whatever the case, the others are the first ones. Some milliseconds for a million texts, 50 at most.
+    """
+    known = known[:MAX_SEARCHED]
+    lengths, rows, most, looks = np.diff(known.offsets), np.arange(len(known)), MAX_CANDIDATES // 2, 0
+    letters = name[:MAX_CHARS].encode("utf-8", "surrogatepass")
+    for ordered, first, step in ((letters, known.offsets[:-1], 1), (letters[::-1], known.offsets[1:] - 1, -1)):
+        for place, letter in enumerate(ordered):
+            looks += len(rows)
+            if len(rows) <= most or looks > MAX_LOOKS:
+                break
+            longer = rows[lengths[rows] > place]
+            longer = longer[known.data[first[longer] + step * place] | CASE == letter | CASE]
+            if not len(longer):
+                break
+            rows = longer
+    return [known[row] for row in [*rows[:most].tolist(), *range(min(len(known), MAX_CANDIDATES - most))]]
 
 
 def did_you_mean(name: object, known: Iterable[str], otherwise: str = "") -> str:

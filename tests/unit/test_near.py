@@ -8,7 +8,8 @@ import pytest
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.refused import near
-from gpu_engine.text.near import MAX_CANDIDATES, MAX_CHARS, did_you_mean, nearest
+from gpu_engine.text.near import MAX_CANDIDATES, MAX_CHARS, alike, did_you_mean, nearest
+from gpu_engine.text.texts import Texts
 from tests.graphs import drawn
 
 FIELDS = ["tail", "head", "capacity", "undirected", "edge_ids", "vertex_labels", "n_vertices", "source", "sink"]
@@ -84,3 +85,37 @@ def test_a_name_that_differs_in_case_alone_is_found_among_any_number() -> None:
 def test_unnamed_vertices_are_numbers() -> None:
     names = Network(drawn(3, [(0, 1, 1)])).vertex_labels
     assert near(names, "0", "vertex", 3) == "; the vertex names of this graph are the numbers 0 .. 2"
+
+
+STREETS = [f"{street} {number}" for street in ("Am Markt", "Theodor-Heuss-Brücke", "Zoo") for number in range(900)]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("Theodor-Heuss-Brucke 899", "Theodor-Heuss-Brücke 899"),
+        ("theodor-heuss-Brücke 1x", "Theodor-Heuss-Brücke 1"),
+        ("Zoo  850", "Zoo 850"),
+        ("zo 851", "Zoo 851"),
+        ("Xm Markt 3", "Am Markt 3"),
+    ],
+)
+def test_names_that_begin_alike_are_looked_at_wherever_they_stand(name: str, meant: str) -> None:
+    some = alike(Texts.of(STREETS), name)
+    assert len(some) <= MAX_CANDIDATES
+    assert nearest(name, some) == meant
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["", "a", "ab"], 300 * ["same"]])
+def test_texts_of_any_length_are_looked_at(texts: list[str]) -> None:
+    assert set(alike(Texts.of(texts), "abc")) == set(texts)
+    assert set(alike(Texts.of(["b", *texts])[1:], "abc")) == set(texts)
+
+
+def test_texts_that_all_begin_alike_cost_milliseconds() -> None:
+    texts = Texts.of(f"{'x' * MAX_CHARS}{at}" for at in range(1 << 18))
+    began = time.perf_counter()
+    alike(texts, "x" * 2 * MAX_CHARS)
+    took_s = time.perf_counter() - began
+    print(f"{1e3 * took_s:.1f} ms")
+    assert took_s < 1
