@@ -27,6 +27,8 @@ MAX_KEYS: Final = 64
 """How many keys are looked at, since a caller may send any number."""
 ELSEWHERE: Final = ("rounding", "on_missing", "solve", "dry_run")
 """Options that belong into the query or into a body of JSON, and are refused as keys of a stream."""
+OF_ROWS: Final = "op"
+"""What JSON says of an operation, and a stream by the names of its columns."""
 
 
 class Metadata:
@@ -43,6 +45,8 @@ class Metadata:
             if name in known:
                 continue
             plain = name.lower().replace("-", "_").replace(" ", "_")
+            if plain == OF_ROWS:
+                raise InvalidNetwork(f"schema metadata {name} is not read: edges are closed and reopened by JSON alone")
             all_known = (*known, *ELSEWHERE)
             ratios = {other: SequenceMatcher(None, plain, other, autojunk=False).ratio() for other in all_known}
             near = max(all_known, key=ratios.__getitem__)

@@ -20,8 +20,8 @@ from service.cli.connection import (
     name,
     refuse_beside,
 )
-from service.cli.graphs import DryRun, say_patch
 from service.cli.show import say_json, say_line, say_table
+from service.cli.updates import DryRun, say_patch
 
 if TYPE_CHECKING:
     from headrace import Capacities, Graph

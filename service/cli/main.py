@@ -24,6 +24,7 @@ from service.cli import (
     partition,
     places,
     questions,
+    updates,
     what_if,
 )
 from service.cli import workers as workers_commands
@@ -217,6 +218,7 @@ def backup(
 
 
 app.add_typer(graphs.app)
+app.add_typer(updates.app)
 app.add_typer(cluster.app)
 app.add_typer(questions.app)
 app.add_typer(what_if.app)

@@ -21,8 +21,8 @@ from service.cli.connection import (
     names,
     refuse_beside,
 )
-from service.cli.graphs import CHANGES, update
 from service.cli.show import Columns, say_facts, say_json, say_line, say_table, solved
+from service.cli.updates import CHANGES, update
 
 if TYPE_CHECKING:
     from headrace import WhatIfResult, WhatIfRow

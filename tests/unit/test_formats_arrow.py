@@ -120,6 +120,7 @@ def test_names_are_numbered_as_they_appear(kind: pa.DataType) -> None:
         ({}, {"capacity_decimals": "2"}, "did you mean 'decimals'"),
         ({"undirected": [True, False, True]}, {"undirected": "true"}, "metadata undirected is true, and the column"),
         ({}, {"rounding": "down"}, "metadata rounding is not read: the query"),
+        ({}, {"op": "close"}, "metadata op is not read: edges are closed and reopened by JSON alone"),
         ({}, {"decimals": "10"}, "decimals must be"),
         ({}, {"undirected": "yes"}, "metadata undirected"),
         ({}, {"sink": "99"}, "sink 99 is no vertex"),
