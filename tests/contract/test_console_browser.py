@@ -243,6 +243,9 @@ def a_file_is_loaded_and_drawn_around_its_cut(walk: Walk) -> None:
     assert walk.page.until("document.getElementById('name').value") == "osm-andorra"
     walk.page.press_button("Load")
     walk.page.shows("Open osm-andorra")
+    walk.page.until(  # else the row that comes moves the button away from under the mouse
+        "[...document.querySelectorAll('td')].some((cell) => cell.innerText.includes('osm-andorra'))"
+    )
     walk.page.press_button("Load")
     walk.page.shows("There is a graph osm-andorra already. Open osm-andorra, replace it, or choose another name.")
     walk.open("/console/graphs/osm-andorra")
