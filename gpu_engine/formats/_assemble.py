@@ -9,7 +9,7 @@ from gpu_engine.formats._names import Names, refuse_repeats
 from gpu_engine.formats._place import ROWS, Place
 from gpu_engine.formats._vertices import Limited, rising
 from gpu_engine.formats.limits import Limits
-from gpu_engine.formats.numbering import hint_of_names
+from gpu_engine.formats.numbering import hint_of_names, refuse_likely_names
 from gpu_engine.networks.coordinates import Coordinates, check_coordinates
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.rounded import UNROUNDED, Rounded
@@ -59,6 +59,9 @@ def assemble(
     if n_vertices is None:
         largest = max(int(tail.max(initial=first_vertex - 1)), int(head.max(initial=first_vertex - 1)))
         n_vertices = max(largest - first_vertex + 1, 0 if coordinates is None else len(coordinates.x))
+        check_vertex_count(n_vertices, limits, hint_of_names(n_vertices, len(tail)))
+        if coordinates is None:
+            refuse_likely_names(n_vertices, len(tail))
     check_vertex_count(n_vertices, limits, hint_of_names(n_vertices, len(tail)))
     last = first_vertex + n_vertices - 1
     if vertex_labels is not None:  # before the ends, which may be numbers of labels that the caller never saw

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import re
 import zipfile
 from typing import Any
 
@@ -183,3 +184,20 @@ def test_limits() -> None:
         read_npz(own(n_vertices=100), Limits(max_vertices=99))
     with pytest.raises(TooLarge, match="2 edges join few of these vertices, 0 to 2400901600: send ids as text"):
         read_npz(own(head=np.array([1, 2400901600])))
+
+
+def test_ids_of_a_small_map_are_no_numbers() -> None:
+    told = (
+        "the largest vertex is 26161164; 2 edges join few of these vertices, 0 to 26161164: send ids as text, or each "
+        "once in `vertex_labels`, or say `n_vertices` if so many are meant"
+    )
+    ids = np.array([1, 26161164])
+    with pytest.raises(InvalidNetwork, match=f"^{re.escape(told)}$"):
+        read_npz(own(head=ids))
+    assert read_npz(own(head=ids, n_vertices=26161165)).n_vertices == 26161165
+    assert read_npz(own(head=np.array([1, 999_999]))).n_vertices == 1_000_000
+    with pytest.raises(InvalidNetwork, match="the largest vertex is 1000000; 2 edges join few"):
+        read_npz(own(head=np.array([1, 1_000_000])))
+    many = 70_000
+    edges = read_npz(own(tail=np.arange(many), head=np.arange(many) * 16, capacity=np.ones(many)))
+    assert edges.n_vertices == 16 * (many - 1) + 1
