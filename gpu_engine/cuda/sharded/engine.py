@@ -21,7 +21,7 @@ from gpu_engine.cpu.derive import HostCopy
 from gpu_engine.cpu.edge_flows import edge_flow
 from gpu_engine.cpu.engine import fork_on_host
 from gpu_engine.cuda.launch.arrays import residuals
-from gpu_engine.cuda.memory import device_call
+from gpu_engine.cuda.memory import DeviceFull, device_call
 from gpu_engine.cuda.sharded.certify import certify as certify_shards
 from gpu_engine.cuda.sharded.drain import Stopped
 from gpu_engine.cuda.sharded.launch import ChangedEdges, Shards
@@ -132,18 +132,26 @@ class ShardedEngine(IncrementalEngine[ShardedFlowState]):
             return
         both = np.ascontiguousarray(self.network.is_undirected(rows))
         edges = ChangedEdges(self._topology, arcs[kept].astype(np.int64), change, both)
-        self._change(edges, laid_out)
+        if not self._change(edges, laid_out):
+            self._forget()  # all of it is laid out anew, from the capacities of now
 
-    @device_call
-    def _change(self, edges: ChangedEdges, states: list[ShardedFlowState]) -> None:
-        topology = self._laid_out()
-        for at, state in enumerate(states):
-            shards = Shards(topology, self._columns(state))
-            result = shards.update(edges, first=at == 0, repaired=state.solved)
-            if result["overflow"]:  # all of it is laid out anew, with wider residuals
-                self._forget()
-                return
-            self._note(result, [state])
+    def _change(self, edges: ChangedEdges, states: list[ShardedFlowState]) -> bool:
+        """Whether all states have the change. If not, some have it or a part of it, so that it cannot be made again:
+        residuals have to be wider, or a device is full."""
+        try:
+            return all(self._change_one(edges, state, first=at == 0) for at, state in enumerate(states))
+        except DeviceFull:
+            return False
+
+    def _change_one(self, edges: ChangedEdges, state: ShardedFlowState, *, first: bool) -> bool:
+        """The ``first`` state's change is also that of the topology. False if residuals have to be wider."""
+        assert self._topology is not None
+        assert state.columns is not None
+        result = Shards(self._topology, state.columns).update(edges, first=first, repaired=state.solved)
+        if result["overflow"]:
+            return False
+        self._note(result, [state])
+        return True
 
     def _note(self, result: NDArray[np.void] | None, states: list[ShardedFlowState]) -> None:
         """Note what an update has changed: a `SHARD_UPDATE` record, or None where it changed capacities of self-loops
