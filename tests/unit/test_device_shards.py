@@ -156,3 +156,9 @@ def test_a_device_that_is_full_has_no_part_of_an_update_twice(engine: Any, devic
     assert engine.network.capacity[0] == before + 5
     assert engine._topology is None
     assert [(state.columns, state.solved) for state in engine._states] == [(None, False)] * 2
+
+
+def test_pair_sums_wait_for_the_capacities_of_other_shards(engine: Any, devices: Devices) -> None:
+    engine._forget()
+    engine._columns(engine._states[0])
+    assert devices.done.index("barrier") < devices.done.index("zero_flow")

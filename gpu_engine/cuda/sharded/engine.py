@@ -104,6 +104,7 @@ class ShardedEngine(IncrementalEngine[ShardedFlowState]):
             topology = self._laid_out()
             self._places.trim()
             columns = Columns.of(topology, arcs_of(self.network, topology), state.role)
+            self._places.barrier()  # pair sums need the capacities of other shards
             Shards(topology, columns).zero_flow(sum_pairs=True)
             self._places.wait()
             state.columns = columns
