@@ -1,5 +1,6 @@
 """Values of many terminal pairs on a device: thousands of searches at once, a warp for each."""
 
+import math
 import time
 from typing import Final
 
@@ -22,6 +23,10 @@ SIZES: Final = 256
 
 POLL_S: Final = 0.0002
 """The host looks this often, in seconds, whether the device is done."""
+
+AGAIN_S: Final = 0.05
+"""A cancel is sent again after this time, in seconds: one that comes before its memory was cleared, which a busy device
+may not have done yet, is lost."""
 
 
 def most_warps() -> int:
@@ -89,9 +94,12 @@ class DeviceSeat:
     def _wait(self, running: PairKernel, control: Control) -> None:
         done = cupy.cuda.Event(disable_timing=True)
         done.record()
+        sent = -math.inf
         while not done.done:
-            if control.cancelled:
+            now = time.perf_counter()
+            if control.cancelled and now - sent > AGAIN_S:
                 running.cancel()
-                done.synchronize()
-                raise Cancelled("cancelled between two pairs")
+                sent = now
             time.sleep(POLL_S)
+        if sent > -math.inf:
+            raise Cancelled("cancelled between two pairs")
