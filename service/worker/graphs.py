@@ -96,9 +96,10 @@ class Graphs:
         defer: Defer,
         is_wanted: Callable[[str], bool],
         tasks: Tasks,
+        has_lost_device: Callable[[], bool],
     ) -> None:
         """`is_wanted` says whether commands of a graph wait in its lane, `tasks` which commands were read and have not
-        ended."""
+        ended, `has_lost_device` whether the worker has called `stop` because its device does nothing any more."""
         budget = Footprint(settings.memory_budget_bytes, settings.device_budget_bytes)
         self.residents = Residents(budget, self._spilled)
         self._counters = Counters()
@@ -120,6 +121,7 @@ class Graphs:
             defer,
             settings.max_watches,
             Written(client, keys),
+            has_lost_device,
         )
         loader = Loader(client, keys, settings, self._copies, feeds, self._watcher)
         past = Past(

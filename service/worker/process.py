@@ -104,6 +104,7 @@ class Worker:
             self._defer,
             self._lanes.is_crowded,
             lambda: self._consumer.tasks(),
+            self._has_lost_device,
         )
         handover = Handover(self._redis, keys, name)
         restores = Restores(self._redis, keys)

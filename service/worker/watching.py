@@ -6,7 +6,7 @@ never stands in the way of an update: a flow without a bound, or one that there 
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import redis
@@ -47,7 +47,9 @@ class Watcher:
         defer: Defer,
         max_watches: int,
         written: Written,
+        has_lost_device: Callable[[], bool],
     ) -> None:
+        """`has_lost_device` is asked when a watch could not be looked at for a reason that nobody foresaw."""
         self._feeds = feeds
         self._copies = copies
         self._solver = solver
@@ -55,6 +57,7 @@ class Watcher:
         self._defer = defer
         self._max_watches = max_watches
         self._written = written
+        self._has_lost_device = has_lost_device
         self._lock = threading.Lock()
         self._running: set[Control] = set()
         self._stopped = False
@@ -187,7 +190,9 @@ class Watcher:
             return Seen(None, error.code)
         except MemoryError:
             return Seen(None, "out_of_memory")
-        except Exception:
+        except Exception as error:
+            if self._has_lost_device():  # the next process tells what there is to see
+                raise Cancelled("the device of this worker is lost") from error
             log.exception("not_watched", graph=graph.name, watch=args.watch)
             return Seen(None, "internal_error")
 

@@ -1,7 +1,9 @@
 """A worker whose device does nothing any more: it ends, and the next process answers. The device is a stand-in."""
 
+import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,14 +13,15 @@ from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import FlowState, SolveReport
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from service.protocol import Kind, MaxFlowArgs, Operation, PatchArgs
+from service.protocol import Kind, MaxFlowArgs, Operation, PatchArgs, WatchArgs
 from service.settings import Settings
+from service.store.feed.record import VALUE_CHANGED
 from service.worker import process
 from service.worker.process import DEVICE_LOST, Worker
 from tests.graphs import diamond
 from tests.heartbeats import forked
 from tests.service_fixtures import Caller, StartWorker, result
-from tests.serving import PATIENCE_S
+from tests.serving import PATIENCE_S, eventually
 
 FAULT = "cudaErrorIllegalAddress: an illegal memory access was encountered"
 
@@ -71,6 +74,12 @@ def ended(settings: Settings, device: Device) -> Iterator[Callable[[bool], "Futu
             worker.stop()
 
 
+def told(caller: Caller) -> list[dict[str, Any]]:
+    """What the watches of the graph were told of their values."""
+    events = [event for _, event in caller.run(caller.dispatcher.feed.after("g", "0-0", 100))]
+    return [json.loads(event.data) for event in events if event.type == VALUE_CHANGED]
+
+
 def test_what_a_lost_device_leaves_is_done_by_the_next_process(
     ended: Callable[[bool], "Future[int]"], device: Device, caller: Caller, start_worker: StartWorker
 ) -> None:
@@ -109,3 +118,20 @@ def test_a_failure_that_the_device_survives_is_told(
         assert reply.problem.code == "engine_error"
         assert FAULT in reply.problem.detail
     assert not status.done()
+
+
+def test_a_watch_is_told_nothing_of_a_lost_device(
+    ended: Callable[[bool], "Future[int]"], device: Device, caller: Caller, start_worker: StartWorker
+) -> None:
+    """But by the next process what there is to see."""
+    status = ended(True)
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    caller.ask(Kind.WATCH, "g", WatchArgs(watch="w", sources=[0], sinks=[3]))
+    device.fails = True
+    caller.submit(Kind.PATCH, "g", PatchArgs(batch=[Operation(op="set", edges=[0], amounts=["1"])], solve="none"))
+    assert status.result(PATIENCE_S) == DEVICE_LOST
+    device.is_well = True
+    start_worker("w0")
+    eventually(lambda: bool(told(caller)))
+    assert [(each["value"], each.get("error")) for each in told(caller)] == [(3, None)]
