@@ -16,6 +16,9 @@ VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 PEERS: Final = "cuda-peers"
 """The engine for which one process has several devices."""
 
+DEVICE_FULL: Final = 2
+"""`cudaErrorMemoryAllocation`, which ends nothing but the call that it answers."""
+
 NO_CUPY: Final = (
     "CuPy is not installed: add the extra gpu13, or gpu12 where the driver is of CUDA 12 (pip install '.[gpu13]')"
 )
@@ -50,11 +53,20 @@ def device_fault(choice: str) -> str:
     cuda: Any = sys.modules["cupy"].cuda
     try:
         for number in range(cuda.runtime.getDeviceCount()) if choice == PEERS else [cuda.runtime.getDevice()]:
-            with cuda.Device(number):
-                cuda.Stream(non_blocking=True).synchronize()
+            _touch(cuda, number)
     except RuntimeError as error:  # as CuPy's own are
         return str(error)
     return ""
+
+
+def _touch(cuda: Any, number: int) -> None:
+    """Raises RuntimeError if the device does nothing any more. One that has no room for a stream is well."""
+    try:
+        with cuda.Device(number):
+            cuda.Stream(non_blocking=True).synchronize()
+    except RuntimeError as error:
+        if getattr(error, "status", None) != DEVICE_FULL:
+            raise
 
 
 def bind(number: int, environment: MutableMapping[str, str] = os.environ) -> None:

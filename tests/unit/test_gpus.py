@@ -121,11 +121,15 @@ def test_devices_are_listed_as_cuda_counts_them(count: int, monkeypatch: pytest.
     ("engine", "faulty", "told"),
     [("cuda", None, ""), ("cuda", 0, "fault of 0"), ("auto", 1, ""), ("cuda-peers", 1, "fault of 1")],
 )
+@pytest.mark.parametrize("full", [None, 0])
 def test_a_device_that_does_nothing_any_more_is_found(
-    engine: str, faulty: int | None, told: str, monkeypatch: pytest.MonkeyPatch
+    engine: str, faulty: int | None, told: str, full: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the devices that this engine uses: the current one, or all."""
+    """Of the devices that this engine uses: the current one, or all. One that is full is well."""
     current = [0]
+
+    class Full(RuntimeError):
+        status = 2
 
     class Device(AbstractContextManager[None]):
         def __init__(self, number: int) -> None:
@@ -141,6 +145,8 @@ def test_a_device_that_does_nothing_any_more_is_found(
         assert non_blocking  # it waits for nothing else
         if current[-1] == faulty:
             raise RuntimeError(f"fault of {faulty}")
+        if current[-1] == full:
+            raise Full("cudaErrorMemoryAllocation: out of memory")
         return SimpleNamespace(synchronize=lambda: None)
 
     runtime = SimpleNamespace(getDeviceCount=lambda: 2, getDevice=lambda: current[-1])
