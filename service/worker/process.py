@@ -62,6 +62,10 @@ SWITCH_S: Final = 0.0005
 MAX_DELAY_S: Final = 0.5
 """The longest time between two tries to reach Redis."""
 
+LOOK_AT_DEVICE_S: Final = 5.0
+"""How often a worker looks whether its device is lost while no command fails for it: one of two engines on trial, or a
+graph that is read before anybody asks for it, fails unheard."""
+
 DEVICE_LOST: Final = 74
 """Exit status of a worker whose device does nothing any more: EX_IOERR of sysexits.h."""
 
@@ -169,6 +173,8 @@ class Worker:
         self._engine_name = self._start.compile(self._open_engine, self._settings.engine)
         self._metrics.engine_is(self._engine_name)
         self._device = device_label(self._settings.engine, self._gpu)
+        if self._device:
+            threading.Thread(target=self._look_at_device, name="device", daemon=True).start()
         self._on_warm()
         self.graphs.residents.resize(self._budget())
         self._restore_all()
@@ -282,6 +288,10 @@ class Worker:
             log.error("device_lost", worker=self.name, device=self._device, error=fault)
             self.stop()
         return bool(fault)
+
+    def _look_at_device(self) -> None:
+        while not self._consumer.stopping and not self._has_lost_device():
+            time.sleep(LOOK_AT_DEVICE_S)
 
     def _publish_metrics(self) -> None:
         text = self._metrics.news(self.graphs.counters, self.graphs.residency)

@@ -135,3 +135,14 @@ def test_a_watch_is_told_nothing_of_a_lost_device(
     start_worker("w0")
     eventually(lambda: bool(told(caller)))
     assert [(each["value"], each.get("error")) for each in told(caller)] == [(3, None)]
+
+
+def test_a_device_that_nobody_asks_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch, ended: Callable[[bool], "Future[int]"], device: Device, caller: Caller
+) -> None:
+    """Where two engines are tried, the other one answers, and no command ever fails."""
+    monkeypatch.setattr(process, "LOOK_AT_DEVICE_S", 0.01)
+    status = ended(True)
+    caller.wait_ready()
+    device.is_well = False
+    assert status.result(PATIENCE_S) == DEVICE_LOST
