@@ -139,15 +139,21 @@ def refine(
     arguments = np.array(tuple(values[name] for name in PARTITION_ARGUMENTS.names or ()), PARTITION_ARGUMENTS)
     table = 8 * (k + 1)
     tiles = max(4, min(MOST_TILES, TABLES_BYTES // table // 4 * 4))
-    launch = kernel("partition/refine.cu", "refine", wide=True, cooperative=True)
-    launch((_blocks(tiles),), (PARTITION_LANES * tiles,), (as_struct(arguments),), shared_mem=tiles * table)
+    shared = tiles * table
+    _refine()((_blocks(tiles, shared),), (PARTITION_LANES * tiles,), (as_struct(arguments),), shared_mem=shared)
+
+
+def _refine() -> Any:
+    return kernel("partition/refine.cu", "refine", wide=True, cooperative=True)
 
 
 @cache
-def _blocks(tiles: int) -> int:
-    """An eighth of the device is left to others, as by drains."""
+def _blocks(tiles: int, shared_bytes: int) -> int:
+    """How many blocks of so many tiles run at once. An eighth of the device is left to others, as by drains."""
     multiprocessors = int(cupy.cuda.Device().attributes["MultiProcessorCount"])
-    return max(1, multiprocessors * 7 // 8) * min(4, max(1, 2 * MOST_TILES // tiles))
+    of_kernel = _refine().kernel.ptr, PARTITION_LANES * tiles, shared_bytes
+    fit = int(cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(*of_kernel))
+    return max(1, multiprocessors * 7 // 8) * max(1, min(4, 2 * MOST_TILES // tiles, fit))
 
 
 def weigh_parts(books: DeviceBooks, n: int, k: int) -> None:
