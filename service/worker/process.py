@@ -63,8 +63,7 @@ MAX_DELAY_S: Final = 0.5
 """The longest time between two tries to reach Redis."""
 
 LOOK_AT_DEVICE_S: Final = 5.0
-"""How often a worker looks whether its device is lost while no command fails for it: one of two engines on trial, or a
-graph that is read before anybody asks for it, fails unheard."""
+"""How often a worker looks whether its device is lost: one of two engines on trial fails unheard, say."""
 
 DEVICE_LOST: Final = 74
 """Exit status of a worker whose device does nothing any more: EX_IOERR of sysexits.h."""
@@ -163,6 +162,9 @@ class Worker:
 
     def run(self) -> int:
         """Serve until `stop`; returns the exit status of the process."""
+        self._device = device_label(self._settings.engine, self._gpu)
+        if self._has_lost_device():  # nobody is to wait for it, and others take its graphs
+            return DEVICE_LOST
         self._ask_redis(self._lease.acquire)
         self._ask_redis(self._consumer.listen)  # before others hear that it is ready
         self._ask_redis(self._draining.arrive)
@@ -172,7 +174,6 @@ class Worker:
         self._lease.start(self._report, self._on_beat, self._on_lost)
         self._engine_name = self._start.compile(self._open_engine, self._settings.engine)
         self._metrics.engine_is(self._engine_name)
-        self._device = device_label(self._settings.engine, self._gpu)
         if self._device:
             threading.Thread(target=self._look_at_device, name="device", daemon=True).start()
         self._on_warm()
@@ -191,8 +192,7 @@ class Worker:
 
     def _budget(self) -> Footprint:
         settings = self._settings
-        workers = settings.workers if self._gpu is None else 1
-        share = int(DEVICE_SHARE * device_bytes(settings.engine)) // workers
+        share = int(DEVICE_SHARE * device_bytes(settings.engine)) // (settings.workers if self._gpu is None else 1)
         device = 0 if settings.engine == "cpu" else settings.device_budget_bytes or share
         return Footprint(settings.memory_budget_bytes, device)
 

@@ -16,6 +16,7 @@ from gpu_engine.networks.terminals import Terminals
 from service.protocol import Kind, MaxFlowArgs, Operation, PatchArgs, WatchArgs
 from service.settings import Settings
 from service.store.feed.record import VALUE_CHANGED
+from service.store.keys import Keys
 from service.worker import process
 from service.worker.process import DEVICE_LOST, Worker
 from tests.graphs import diamond
@@ -146,3 +147,13 @@ def test_a_device_that_nobody_asks_is_looked_at(
     caller.wait_ready()
     device.is_well = False
     assert status.result(PATIENCE_S) == DEVICE_LOST
+
+
+def test_a_device_that_is_lost_from_the_beginning_is_no_worker(
+    ended: Callable[[bool], "Future[int]"], device: Device, client: Any, keys: Keys
+) -> None:
+    """Who held its name, over and over, would keep others from its graphs."""
+    device.is_well = False
+    assert ended(True).result(PATIENCE_S) == DEVICE_LOST
+    assert not client.exists(keys.lease("w0"))
+    assert not client.hexists(keys.workers, "w0")
