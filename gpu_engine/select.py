@@ -49,16 +49,15 @@ milliseconds."""
 def load_network(edges: EdgeList, choice: Choice = "auto") -> Network:
     """The network of these edges, its rows sorted on a device if there is one and it pays. Raises as `Network`."""
     if choice != "cpu" and edges.n_edges >= BUILT_ON_DEVICE_FROM_EDGES and not missing_device():
-        import cupy
-
         from gpu_engine.cuda.build import build_csr
+        from gpu_engine.cuda.memory import DeviceFull, free_unused
 
         try:
             return Network(edges, build_csr)
-        except cupy.cuda.memory.OutOfMemoryError:
+        except DeviceFull:
             pass  # the host has more memory, if less speed
         finally:
-            cupy.get_default_memory_pool().free_all_blocks()
+            free_unused()
     return Network(edges)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import cache, wraps
 from itertools import count
+from threading import Lock
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 import cupy
@@ -17,6 +18,11 @@ Result = TypeVar("Result")
 STREAMS: Final = 8
 """Engines take them in turn. There is not one for each engine, because the free memory of one stream is of no use to
 another."""
+
+ONE_BY_ONE: Final = Lock()
+"""Held while kernels that wait for each other are launched on several devices, and while memory is given back to a
+device. For that CUDA waits until all kernels have ended, and may keep other threads from a launch: a kernel would wait
+for another one for ever."""
 
 _turns = count()
 
@@ -47,6 +53,12 @@ def total_bytes(number: int | None = None) -> int:
     return int(cupy.cuda.Device(number).mem_info[1])
 
 
+def free_unused() -> None:
+    """Give what nobody uses of the memory that this process has back to the current device."""
+    with ONE_BY_ONE:
+        cupy.get_default_memory_pool().free_all_blocks()
+
+
 def device_call(call: Callable[Concatenate[Caller, Given], Result]) -> Callable[Concatenate[Caller, Given], Result]:
     """Run a method on its owner's stream; the one place where a full device becomes `OutOfMemory`.
 
@@ -60,7 +72,7 @@ def device_call(call: Callable[Concatenate[Caller, Given], Result]) -> Callable[
                 return call(owner, *given, **named)
             except DeviceFull:
                 pass  # outside, the frames of the failed try and their arrays are gone
-            cupy.get_default_memory_pool().free_all_blocks()
+            free_unused()
             try:
                 return call(owner, *given, **named)
             except DeviceFull as error:

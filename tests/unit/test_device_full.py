@@ -4,6 +4,7 @@ import importlib.util
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from threading import Lock
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -21,9 +22,13 @@ class Full(MemoryError):
 
 class Pool:
     freed = 0
+    was_alone = True
+    """Whether nobody could launch kernels on several devices meanwhile."""
+    one_by_one: Lock
 
     def free_all_blocks(self) -> None:
         self.freed += 1
+        self.was_alone = self.was_alone and self.one_by_one.locked()
 
     def used_bytes(self) -> int:
         return 30
@@ -47,6 +52,7 @@ def memory(monkeypatch: pytest.MonkeyPatch, pool: Pool) -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    pool.one_by_one = module.ONE_BY_ONE
     return module
 
 
@@ -69,6 +75,8 @@ def test_the_pool_is_emptied_before_the_second_try(memory: Any, pool: Pool) -> N
     assert pool.freed == 0
     assert memory.device_call(failing(1, Full()))(ENGINE) == 2
     assert pool.freed == 1
+    assert pool.was_alone
+    assert not memory.ONE_BY_ONE.locked()
 
 
 def test_the_second_failure_is_a_refusal_with_numbers(memory: Any) -> None:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from gpu_engine.control import WORK_DONE, Control
 from gpu_engine.cuda.launch.drain import PATIENCE, ROUND_LIMIT
 from gpu_engine.cuda.layout import GIVEN_UP, MEETING, SHARD_DRAIN, SHARD_OUTCOME, SHARD_THREADS, STOP
+from gpu_engine.cuda.memory import ONE_BY_ONE
 from gpu_engine.cuda.module import kernel
 from gpu_engine.cuda.sharded.launch import Shards
 from gpu_engine.cuda.sharded.places import Place
@@ -76,11 +77,12 @@ class Kernels:
 
     def start(self) -> None:
         """Queue all kernels."""
+        arguments = [self._arguments(rank) for rank in range(len(self._places))]
         self._shards.places.barrier()
-        for rank, place in enumerate(self._places):
-            with place.on():
-                function, blocks = self._kernels[rank]
-                function((blocks,), (SHARD_THREADS,), (self._arguments(rank),))
+        with ONE_BY_ONE:
+            for place, (function, blocks), given in zip(self._places, self._kernels, arguments, strict=True):
+                with place.on():
+                    function((blocks,), (SHARD_THREADS,), (given,))
         self._shards.places.barrier()
 
     def give_up(self) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import cupy
 
 from gpu_engine.cuda.layout import MOST_SHARDS
+from gpu_engine.cuda.memory import free_unused
 from gpu_engine.errors import EngineError
 
 
@@ -65,7 +66,7 @@ class Places:
         """Give free memory back to the devices: what one stream has freed is of no use to another."""
         for device in self.devices:
             with cupy.cuda.Device(device):
-                cupy.get_default_memory_pool().free_all_blocks()
+                free_unused()
 
     def wait(self) -> None:
         """Return when all that is queued has ended."""
