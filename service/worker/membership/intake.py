@@ -87,6 +87,8 @@ class Intake:
                 states = self._graphs.read_ahead(name)
             except (redis.RedisError, EngineError, ServiceError) as error:
                 log.warning("not_read_ahead", graph=name, error=str(error))
+            except Exception:  # whoever waits is answered all the same
+                log.exception("not_read_ahead", graph=name)
             self._answer(reply, states)
 
         self._defer(name, read_ahead, LONG_S)
