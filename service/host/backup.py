@@ -55,6 +55,9 @@ def back_up(source: Path, target: Path, within: str = "", beside: Iterable[Path]
         raise NoBackup(f"{target} is there already: a backup is made in a folder of its own")
     if source.resolve() == target.resolve():
         raise NoBackup(f"{target} is what is to be copied: a backup is made in a folder of its own")
+    if target.is_mount() or target.is_symlink() or target.resolve() == Path.cwd():
+        # The copy is made beside it and takes its name in the end, which these do not give up, or not to good effect.
+        raise NoBackup(f"{target} is a mount, a link or the folder you are in: name a new folder in it")
     target.parent.mkdir(parents=True, exist_ok=True)
     begun = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))  # for this user alone
     try:

@@ -151,6 +151,26 @@ def test_what_is_there_is_not_touched(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
 
 
+def test_a_folder_whose_name_no_copy_can_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said before anything is copied, and what can be done."""
+    source, empty, link = tmp_path / "source", tmp_path / "empty", tmp_path / "link"
+    for folder in (source, empty):
+        folder.mkdir()
+    link.symlink_to(empty)
+    (source / "appendonly.aof").write_bytes(b"*1\r\n$4\r\nPING\r\n")
+    monkeypatch.chdir(empty)
+    for target in (link, empty, Path()):
+        with pytest.raises(NoBackup, match="name a new folder in it"):
+            back_up(source, target)
+    monkeypatch.chdir(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "is_mount", lambda path: path == empty)
+        with pytest.raises(NoBackup, match="name a new folder in it"):
+            back_up(source, empty)
+    assert back_up(source, empty) == 14
+    assert [path.name for path in empty.iterdir()] == ["appendonly.aof"]
+
+
 def test_files_without_their_manifest_are_not_copied(tmp_path: Path) -> None:
     source, copy = tmp_path / "source", tmp_path / "copy"
     with redis_server.running(of(source)):
