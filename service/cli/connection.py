@@ -51,8 +51,11 @@ Demand: TypeAlias = Annotated[
 
 
 @contextmanager
-def connected(url: str, key: str | None) -> "Iterator[Client]":
-    """The client; its errors end the command with one line and their exit status."""
+def connected(url: str, key: str | None, *, patient: bool = True) -> "Iterator[Client]":
+    """The client; its errors end the command with one line and their exit status.
+
+    One that is not `patient` tells of a refusal after `FIRST_S`, in place of trying again for some minutes.
+    """
     from headrace import (
         Client,
         ConnectionFailed,
@@ -65,8 +68,9 @@ def connected(url: str, key: str | None) -> "Iterator[Client]":
     )
 
     _refuse_misspelt(os.environ)
+    retry = Retry(first_s=FIRST_S) if patient else Retry(first_s=FIRST_S, patience_s=FIRST_S)
     try:
-        with Client(url, api_key=key, retry=Retry(first_s=FIRST_S)) as client:
+        with Client(url, api_key=key, retry=retry) as client:
             yield client
     except ConnectionFailed as error:
         hint = "; `headrace serve` starts one" if "is it running?" in str(error) else ""

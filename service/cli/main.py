@@ -234,8 +234,8 @@ app.add_typer(workers_commands.app)
 
 @app.command()
 def status(json: Json = False, key: Key = None, url: Url = DEFAULT_URL) -> None:
-    """Version, Redis, workers, graphs."""
-    with connected(url, key) as client:
+    """Version, Redis, workers, graphs; or, within seconds, why none of it can be told."""
+    with connected(url, key, patient=False) as client:  # whoever asks wants to know that Redis is away
         found = client.status()
     if json:
         say_json(found.details)

@@ -7,9 +7,12 @@ import os
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -82,6 +85,36 @@ def test_a_service_that_is_not_there_is_named(words: list[str]) -> None:
     assert error.startswith(f"headrace: no connection to {url}: is it running? (")
     assert error.endswith("); `headrace serve` starts one\n")
     assert error.count("\n") == 1
+
+
+class Away(BaseHTTPRequestHandler):
+    """A service whose Redis is away."""
+
+    def do_GET(self) -> None:
+        body = b'{"code": "worker_unavailable", "status": 503, "detail": "Redis has not answered for 2 s"}'
+        self.send_response(503)
+        self.send_header("Retry-After", "1")
+        self.send_header("Content-Type", "application/problem+json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+def test_status_says_at_once_that_redis_is_away() -> None:
+    """It is what somebody asks to find out, who was left waiting for three minutes."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Away) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            began = time.monotonic()
+            code, out, err = run("status", "--url", f"http://127.0.0.1:{server.server_port}")
+        finally:
+            server.shutdown()
+    assert (code, out) == (REFUSED, "")
+    assert "worker_unavailable: Redis has not answered for 2 s" in err
+    assert time.monotonic() - began < 10
 
 
 def test_the_url_comes_from_the_environment_too() -> None:
