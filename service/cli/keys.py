@@ -36,7 +36,7 @@ RedisUrl: TypeAlias = Annotated[
 def create(
     label: Annotated[str, typer.Argument(help="What the key is for; shown by `list`.")],
     scope: Annotated[str, typer.Option(help="read, update or admin; each includes those before it.")] = "read",
-    prefix: Annotated[str, typer.Option(help="Only graphs whose names begin with this.")] = "",
+    prefix: Annotated[str | None, typer.Option(help="Only graphs whose names begin with this.")] = None,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Do not ask before the first key closes the service.")
     ] = False,
@@ -50,6 +50,8 @@ def create(
         _fail("standard output is closed, and the key is printed there once", MISWRITTEN)
     if scope not in list(Scope):
         _fail(f"--scope is one of {', '.join(Scope)}, not {scope!r}", MISWRITTEN)
+    if prefix == "":
+        _fail("--prefix is empty, which would be a key for all graphs: leave it out if that is meant", MISWRITTEN)
     wanted, settings = Scope(scope), _settings(data_dir, redis_url)
     if not _has_begun(settings):
         _say(f"no service has run {_place(settings)}: this key is for one that will; --data-dir names another place")
@@ -57,7 +59,7 @@ def create(
         with _table(settings) as keys:
             if not keys.list():
                 _warn_of_the_door(wanted, sure=yes)
-            keys.create(label, wanted, prefix, partial(_show, _place(settings)))
+            keys.create(label, wanted, prefix or "", partial(_show, _place(settings)))
     except (TooManyKeys, ValueError) as error:
         _fail(str(error))
     try:

@@ -109,3 +109,11 @@ def test_a_scope_that_there_is_not(environment: dict[str, str]) -> None:
         "--scope is one of read, update, admin, not 'reed'"
         in keys(environment, "create", "x", "--scope", "reed").stderr
     )
+
+
+def test_an_empty_prefix_is_not_taken_for_all_graphs(environment: dict[str, str]) -> None:
+    """As of a variable of a script that is not set: the key would have been good for the graphs of everybody."""
+    made = keys(environment, "create", "robot", "--prefix", "")
+    assert (made.exit_code, made.stdout) == (2, "")
+    assert "--prefix is empty" in made.stderr
+    assert keys(environment, "create", "robot").stdout.startswith("hr_")
