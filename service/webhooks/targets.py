@@ -95,8 +95,12 @@ def checked_url(text: str, trusted: Collection[str]) -> httpx.URL:
 
 
 def host_of(url: httpx.URL) -> str:
-    """The host of a URL in the form in which hosts are compared."""
-    return _compared(url.host)
+    """The host of a URL in the form in which hosts are compared.
+
+    As it is written: what it stands for in other scripts, which `url.host` is, is another host by the older rules of
+    IDNA, which Python resolves and names to TLS by: `xn--strae-oqa.de` would be `strasse.de`.
+    """
+    return _compared(url.raw_host.decode("ascii"))
 
 
 def _compared(host: str) -> str:

@@ -127,6 +127,18 @@ def test_the_connection_goes_to_the_address_that_was_checked(monkeypatch: pytest
     assert {b"host: example.com:8443", b"webhook-id: 1", b"content-length: 2"} < set(headers)
 
 
+def test_a_name_of_another_script_is_asked_for_as_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In German letters it would be resolved, and proven to TLS, as `strasse.de`: somebody else's."""
+    asked, network = resolving(monkeypatch, "93.184.216.34"), Network(itertools.repeat(b"HTTP/1.1 204 \r\n\r\n"))
+
+    async def run() -> Outcome:
+        return await Poster((), network=network).post("https://XN--strae-oqa.de/hook", "{}", {})
+
+    assert asyncio.run(run()) == Outcome(204)
+    assert (asked, network.proven) == (["xn--strae-oqa.de"], ["xn--strae-oqa.de"])
+    assert checked_url("http://xn--strae-oqa.de/", hosts_of("xn--strae-oqa.de")).scheme == "http"
+
+
 def test_a_name_that_moves_into_our_network_is_not_sent_to(monkeypatch: pytest.MonkeyPatch) -> None:
     resolving(monkeypatch, "127.0.0.1")
 
