@@ -14,8 +14,11 @@ class EncryptedKey(OSError):
 def load_certificate(context: ssl.SSLContext, certificate: Path, key: Path | None) -> None:
     """Have the context show the certificate, whose file may hold the key too. Raises OSError.
 
-    OpenSSL would ask for a pass phrase on the terminal, and wait.
+    OpenSSL would ask for a pass phrase on the terminal, and wait; and of a file that is not there, or may not be read,
+    it does not say which of the two it is.
     """
+    for path in filter(None, (certificate, key)):
+        path.open("rb").close()
     context.load_cert_chain(certificate, key, _pass_phrase)
 
 

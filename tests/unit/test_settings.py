@@ -187,6 +187,18 @@ def test_a_certificate_that_cannot_be_read_starts_nothing(tmp_path: Path) -> Non
         assert not (tmp_path / "data").exists()
 
 
+def test_which_file_of_a_certificate_is_not_there(tmp_path: Path) -> None:
+    """OpenSSL says of neither which it is."""
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    cert.write_text("")
+    environment = {"HEADRACE_TLS_CERT": str(cert), "HEADRACE_TLS_KEY": str(key), "HEADRACE_DATA_DIR": str(tmp_path)}
+    for missing in (key, cert):
+        done = CliRunner(env=environment).invoke(app, ["serve", "--port", "0"])
+        assert done.exit_code == 1
+        assert str(missing) in done.output
+        cert.unlink(missing_ok=True)
+
+
 @pytest.mark.parametrize("url", ["localhost:6379", "http://localhost", "redis://localhost:http", "redis://h:99999", ""])
 def test_what_is_no_address_of_a_redis_server_starts_nothing(url: str, tmp_path: Path) -> None:
     """One line, in place of processes that end over and over; without the URL, which may have a password."""
