@@ -19,9 +19,9 @@ import pyarrow as pa
 import redis
 import structlog
 
-from gpu_engine.devices import bind, device_fault
+from gpu_engine.devices import device_fault
 from gpu_engine.footprint import Footprint
-from gpu_engine.select import device_bytes, device_label, missing_device, open_engine, why_not
+from gpu_engine.select import device_bytes, device_label, open_engine
 from service.beginning import refuse
 from service.collector import leave_alone_what_is_here
 from service.left_out import leave_out_pandas
@@ -50,7 +50,7 @@ from service.worker.running.absence import Absence
 from service.worker.running.consumer import Consumer
 from service.worker.running.costs import Costs
 from service.worker.running.lanes import Lanes
-from service.worker.starting import Start
+from service.worker.starting import Start, with_device
 
 DEVICE_SHARE: Final = 0.8
 """The share of a device's memory in which its workers hold and solve graphs. Batches, sorts of new graphs, kernels and
@@ -324,12 +324,7 @@ def main() -> int:
         refuse(str(error))
     logs.configure(name)
     warn_of_redis_address(settings)
-    if gpu is not None:
-        bind(gpu)  # before anything looks for a device
-        if missing := missing_device():
-            refuse(f"worker {name} is for GPU {gpu}: {missing}")
-    if lacking := why_not(settings.engine):
-        refuse(f"HEADRACE_ENGINE is {settings.engine}: {lacking}")
+    settings = with_device(settings, name, gpu)  # before anything looks for a device
     leave_out_pandas()
     sys.setswitchinterval(SWITCH_S)
     pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own keeps what it once had: twice a graph, after its load

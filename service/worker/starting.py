@@ -6,8 +6,12 @@ from typing import Final
 import structlog
 
 from gpu_engine import kernel_directory
+from gpu_engine.devices import bind, device_fault
 from gpu_engine.kernels.compiling import Compiling
+from gpu_engine.select import missing_device, why_not
+from service.beginning import refuse
 from service.queue.models import CompilingReport
+from service.settings import Settings
 from service.worker.compile import compile_kernels
 from service.worker.graph import OpenEngine
 
@@ -15,6 +19,32 @@ TELL_EVERY_S: Final = 5.0
 """The least time between two lines of the log."""
 
 log = structlog.get_logger(__name__)
+
+
+def with_device(settings: Settings, name: str, gpu: int | None) -> Settings:
+    """Bind this process to its device, of number ``gpu``, and end it if it cannot have its engine. The settings as of
+    `without_lost_device`."""
+    if gpu is not None:
+        bind(gpu)
+        if missing := missing_device():
+            refuse(f"worker {name} is for GPU {gpu}: {missing}")
+    if lacking := why_not(settings.engine):
+        refuse(f"HEADRACE_ENGINE is {settings.engine}: {lacking}")
+    return without_lost_device(settings, gpu)
+
+
+def without_lost_device(settings: Settings, gpu: int | None) -> Settings:
+    """The same settings, or those of the CPU engine in place of `auto` if the device does nothing any more.
+
+    A worker that is bound to a device, as number ``gpu``, has none in its place: others take its graphs.
+    """
+    if settings.engine != "auto" or gpu is not None or missing_device():
+        return settings
+    fault = device_fault(settings.engine)
+    if not fault:
+        return settings
+    log.error("device_lost", error=fault, instead="cpu")
+    return settings.model_copy(update={"engine": "cpu"})
 
 
 class Start:

@@ -17,7 +17,7 @@ from service.protocol import Kind, MaxFlowArgs, Operation, PatchArgs, WatchArgs
 from service.settings import Settings
 from service.store.feed.record import VALUE_CHANGED
 from service.store.keys import Keys
-from service.worker import process
+from service.worker import process, starting
 from service.worker.process import DEVICE_LOST, Worker
 from tests.graphs import diamond
 from tests.heartbeats import forked
@@ -157,3 +157,21 @@ def test_a_device_that_is_lost_from_the_beginning_is_no_worker(
     assert ended(True).result(PATIENCE_S) == DEVICE_LOST
     assert not client.exists(keys.lease("w0"))
     assert not client.hexists(keys.workers, "w0")
+
+
+@pytest.mark.parametrize(
+    ("engine", "gpu", "is_missing", "is_well", "instead"),
+    [
+        ("auto", None, False, False, "cpu"),
+        ("auto", None, False, True, "auto"),
+        ("auto", None, True, False, "auto"),
+        ("auto", 2, False, False, "auto"),
+        ("cuda", None, False, False, "cuda"),
+    ],
+)
+def test_auto_does_without_a_device_that_is_lost_from_the_beginning(
+    engine: str, gpu: int | None, is_missing: bool, is_well: bool, instead: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(starting, "missing_device", lambda: "there is none" if is_missing else "")
+    monkeypatch.setattr(starting, "device_fault", lambda choice: "" if is_well else FAULT)
+    assert starting.without_lost_device(Settings(engine=engine), gpu).engine == instead
