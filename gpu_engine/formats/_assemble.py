@@ -56,13 +56,13 @@ def assemble(
         place.refuse(lower > MAX_TOTAL, "is too large", CapacityOverflow, what="lower")
     if not isinstance(undirected, bool):
         _check_lengths(len(tail), undirected=undirected)
+    is_guessed = n_vertices is None and coordinates is None
     if n_vertices is None:
         largest = max(int(tail.max(initial=first_vertex - 1)), int(head.max(initial=first_vertex - 1)))
         n_vertices = max(largest - first_vertex + 1, 0 if coordinates is None else len(coordinates.x))
-        check_vertex_count(n_vertices, limits, hint_of_names(n_vertices, len(tail)))
-        if coordinates is None:
-            refuse_likely_names(n_vertices, len(tail))
     check_vertex_count(n_vertices, limits, hint_of_names(n_vertices, len(tail)))
+    if is_guessed:
+        refuse_likely_names(n_vertices, len(tail))
     last = first_vertex + n_vertices - 1
     if vertex_labels is not None:  # before the ends, which may be numbers of labels that the caller never saw
         _check_count(n_vertices, vertex_labels)
