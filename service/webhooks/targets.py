@@ -6,6 +6,7 @@ a name that stands for another address a moment later leads nowhere.
 
 import asyncio
 import ipaddress
+import re
 import socket
 from collections.abc import Collection
 from typing import Any, Final
@@ -15,6 +16,10 @@ import httpx
 MAX_URL_CHARS: Final = 2048
 SHOWN_CHARS: Final = 100
 """Characters of a URL that is none which a refusal quotes."""
+
+NAME: Final = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
+MAX_NAME_CHARS: Final = 253
+"""A name that DNS can have: another one would be tried for days, and never be found."""
 
 FEW_ADDRESSES: Final = 3
 """How many addresses of one host are tried, one after the other: a machine may be down, or IPv6 may lead nowhere."""
@@ -81,6 +86,10 @@ def checked_url(text: str, trusted: Collection[str]) -> httpx.URL:
     host = host_of(url)
     if not host:
         raise Forbidden("a URL names a host, as in https://example.com/hook")
+    if not _may_be_there(host):
+        raise Forbidden(
+            f"{host[:SHOWN_CHARS]} can be no host: a name is of parts of 1 to 63 letters, with points between"
+        )
     if url.userinfo:
         raise Forbidden("a URL holds no user and no password: the signature says who sends")
     if url.fragment:
@@ -101,6 +110,15 @@ def host_of(url: httpx.URL) -> str:
     IDNA, which Python resolves and names to TLS by: `xn--strae-oqa.de` would be `strasse.de`.
     """
     return _compared(url.raw_host.decode("ascii"))
+
+
+def _may_be_there(host: str) -> bool:
+    """Whether this is an address, or a name that DNS can have."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return len(host) <= MAX_NAME_CHARS and NAME.fullmatch(host) is not None
+    return True
 
 
 def _compared(host: str) -> str:

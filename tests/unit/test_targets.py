@@ -60,6 +60,20 @@ def test_other_forms_are_judged_by_what_they_resolve_to(host: str) -> None:
         asyncio.run(addresses_of(checked_url(f"https://{host}/", ()), (), Names()))
 
 
+@pytest.mark.parametrize(
+    "host", ["127%2e0.0.1", "..com", "a..example.com", f"{'a' * 64}.example.com", "a." * 126 + "abc"]
+)
+def test_names_that_no_host_can_have_are_refused_at_once(host: str) -> None:
+    """They would be tried for days."""
+    with pytest.raises(Forbidden, match="can be no host"):
+        checked_url(f"https://{host}/hook", ())
+
+
+@pytest.mark.parametrize("host", [f"{'a' * 63}.example.com", "hook_1.internal", "EXAMPLE.com.", "a." * 125 + "abc"])
+def test_names_that_a_host_can_have_are_taken(host: str) -> None:
+    assert checked_url(f"https://{host}/hook", ()).path == "/hook"
+
+
 def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
     """Every name has these addresses. The names that were asked for."""
     asked: list[str] = []
