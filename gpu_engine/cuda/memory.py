@@ -20,9 +20,9 @@ STREAMS: Final = 8
 another."""
 
 ONE_BY_ONE: Final = Lock()
-"""Held while kernels that wait for each other are launched on several devices, and while memory is given back to a
-device. For that CUDA waits until all kernels have ended, and may keep other threads from a launch: a kernel would wait
-for another one for ever."""
+"""Held while kernels that wait for each other are launched on several devices, and while memory is given back to one:
+CUDA then waits until all kernels have ended, and may let no thread launch another. A kernel that waits for one which
+is not launched yet would never end."""
 
 _turns = count()
 
@@ -54,7 +54,7 @@ def total_bytes(number: int | None = None) -> int:
 
 
 def free_unused() -> None:
-    """Give what nobody uses of the memory that this process has back to the current device."""
+    """Give the memory that this process holds and does not use back to the current device."""
     with ONE_BY_ONE:
         cupy.get_default_memory_pool().free_all_blocks()
 

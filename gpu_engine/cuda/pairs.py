@@ -1,6 +1,5 @@
 """Values of many terminal pairs on a device: thousands of searches at once, a warp for each."""
 
-import math
 import time
 from typing import Final
 
@@ -23,10 +22,6 @@ SIZES: Final = 256
 
 POLL_S: Final = 0.0002
 """The host looks this often, in seconds, whether the device is done."""
-
-AGAIN_S: Final = 0.05
-"""A cancel is sent again after this time, in seconds: one that comes before its memory was cleared, which a busy device
-may not have done yet, is lost."""
 
 
 def most_warps() -> int:
@@ -94,12 +89,9 @@ class DeviceSeat:
     def _wait(self, running: PairKernel, control: Control) -> None:
         done = cupy.cuda.Event(disable_timing=True)
         done.record()
-        sent = -math.inf
         while not done.done:
-            now = time.perf_counter()
-            if control.cancelled and now - sent > AGAIN_S:
+            if control.cancelled:
                 running.cancel()
-                sent = now
+                done.synchronize()
+                raise Cancelled("cancelled between two pairs")
             time.sleep(POLL_S)
-        if sent > -math.inf:
-            raise Cancelled("cancelled between two pairs")

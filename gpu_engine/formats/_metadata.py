@@ -27,8 +27,8 @@ MAX_KEYS: Final = 64
 """How many keys are looked at, since a caller may send any number."""
 ELSEWHERE: Final = ("rounding", "on_missing", "solve", "dry_run")
 """Options that belong into the query or into a body of JSON, and are refused as keys of a stream."""
-OF_ROWS: Final = "op"
-"""What JSON says of an operation, and a stream by the names of its columns."""
+OPERATION: Final = "op"
+"""The member by which an update in JSON closes or reopens edges, which a stream cannot."""
 
 
 class Metadata:
@@ -45,8 +45,6 @@ class Metadata:
             if name in known:
                 continue
             plain = name.lower().replace("-", "_").replace(" ", "_")
-            if plain == OF_ROWS:
-                raise InvalidNetwork(f"schema metadata {name} is not read: edges are closed and reopened by JSON alone")
             all_known = (*known, *ELSEWHERE)
             ratios = {other: SequenceMatcher(None, plain, other, autojunk=False).ratio() for other in all_known}
             near = max(all_known, key=ratios.__getitem__)
@@ -56,6 +54,11 @@ class Metadata:
                 raise InvalidNetwork(f"schema metadata {name} is not read: the query of the request may say {near}")
             if near in known:
                 raise InvalidNetwork(f"schema metadata {name!r} is not read: did you mean {near!r}?")
+
+    def refuse_operation(self) -> None:
+        """Raise `InvalidNetwork` if the stream of an update says that it closes or reopens edges."""
+        if OPERATION.encode() in self._pairs:
+            raise InvalidNetwork(f"schema metadata {OPERATION} is not read: an update in JSON closes and reopens edges")
 
     def refuse_lone(self, name: str, meant: str) -> None:
         """Raise `InvalidNetwork` if ``name`` is there, which counts for other columns, and ``meant`` is not."""

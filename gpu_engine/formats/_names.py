@@ -97,15 +97,13 @@ def find_label(name: int | str, labels: Names, what: str) -> int:
             place = pc.index(known, pa.scalar(name, known.type)).as_py()
         if place >= 0:
             return int(place)
-        hint = _near(name, labels)
+        hint = _near(name, known)
     raise InvalidNetwork(f"{what} {shown(name)} is no vertex label{hint}", vertices=[name], field=pointer(what))
 
 
-def _near(name: int | str, labels: Names) -> str:
-    """The end of a refusal: the label that is probably meant."""
-    if isinstance(name, int) or isinstance(labels, np.ndarray):
-        return ""
-    return did_you_mean(name, alike(Texts.of(labels), name))
+def _near(name: int | str, known: pa.Array) -> str:
+    """The end of a refusal: the one of the known labels, of the same kind as the name, that is probably meant."""
+    return did_you_mean(name, alike(_texts(known), name)) if isinstance(name, str) else ""
 
 
 def look_up(names: pa.Array, labels: Names, what: str) -> NDArray[np.int64]:
@@ -120,7 +118,7 @@ def look_up(names: pa.Array, labels: Names, what: str) -> NDArray[np.int64]:
     unknown = found.is_null().to_numpy(zero_copy_only=False)
     if unknown.any():
         first = names[int(np.argmax(unknown))].as_py()
-        hint = _near(first, labels)
+        hint = _near(first, known)
         ROWS.refuse(unknown, "is no vertex label", what=what, value_of=lambda row: names[row].as_py(), hint=hint)
     index: NDArray[np.int64] = found.to_numpy(zero_copy_only=False).astype(np.int64)
     return index

@@ -164,6 +164,7 @@ def stated_decimals(schema: pa.Schema, keys: Sequence[str]) -> int | None:
     Raises `InvalidNetwork` if any of them says so wrongly, or is written otherwise."""
     metadata = Metadata(schema.metadata or {})
     metadata.refuse_misspelt(keys)
+    metadata.refuse_operation()
     counts = [check_decimals(metadata.count(key)) for key in keys]
     stated = [count for count in counts if count is not None]
     if not stated:

@@ -12,7 +12,7 @@ from service.cli.questions import Near
 from service.cli.show import say_json, say_table
 
 if TYPE_CHECKING:
-    from headrace import Graph, SolveOptions, VertexCapacities
+    from headrace import Graph, VertexCapacities
 
 app = typer.Typer()
 
@@ -66,11 +66,9 @@ def flow_map(
     url: Url = DEFAULT_URL,
 ) -> None:
     """Write the maximum flow and its minimum cut as GeoJSON, which QGIS and Leaflet draw."""
-    options: SolveOptions = {"near": near or "sources", **caps(supply, demand)}  # type: ignore[typeddict-item]  # of these
-    if zeros:
-        options["zeros"] = True
+    amounts = caps(supply, demand)
     with connected(url, key) as client:
-        found = client.graph(name).flow_map(names(source), names(sink), **options)
+        found = client.graph(name).flow_map(names(source), names(sink), near=near or "sources", zeros=zeros, **amounts)
         text = written.dumps(found, ensure_ascii=False)
         if str(file) == "-":
             typer.echo(text)

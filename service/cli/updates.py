@@ -16,7 +16,6 @@ app = typer.Typer()
 CHANGES: Final = 'EDGE=CAPACITY, EDGE=close or EDGE=reopen; "inf" is unlimited.'
 OPERATIONS: Final[dict[str, Literal["close", "reopen"]]] = {"close": "close", "reopen": "reopen"}
 
-
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would do, and change nothing.")]
 
 

@@ -56,7 +56,8 @@ def back_up(source: Path, target: Path, within: str = "", beside: Iterable[Path]
     if source.resolve() == target.resolve():
         raise NoBackup(f"{target} is what is to be copied: a backup is made in a folder of its own")
     if target.is_mount() or target.is_symlink() or target.resolve() == Path.cwd():
-        # The copy is made beside it and takes its name in the end, which these do not give up, or not to good effect.
+        # The copy is made beside it and renamed in the end. A mount or a folder in use cannot be replaced; of a link
+        # the link itself would be, not the folder that it leads to.
         raise NoBackup(f"{target} is a mount, a link or the folder you are in: name a new folder in it")
     target.parent.mkdir(parents=True, exist_ok=True)
     begun = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))  # for this user alone

@@ -88,7 +88,7 @@ def checked_url(text: str, trusted: Collection[str]) -> httpx.URL:
         raise Forbidden("a URL names a host, as in https://example.com/hook")
     if not _may_be_there(host):
         raise Forbidden(
-            f"{host[:SHOWN_CHARS]} can be no host: a name is of parts of 1 to 63 letters, with points between"
+            f"{host[:SHOWN_CHARS]} can be no host: a name has parts of 1 to 63 letters and digits, with points between"
         )
     if url.userinfo:
         raise Forbidden("a URL holds no user and no password: the signature says who sends")

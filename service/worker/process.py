@@ -192,7 +192,8 @@ class Worker:
 
     def _budget(self) -> Footprint:
         settings = self._settings
-        share = int(DEVICE_SHARE * device_bytes(settings.engine)) // (settings.workers if self._gpu is None else 1)
+        workers = settings.workers if self._gpu is None else 1
+        share = int(DEVICE_SHARE * device_bytes(settings.engine)) // workers
         device = 0 if settings.engine == "cpu" else settings.device_budget_bytes or share
         return Footprint(settings.memory_budget_bytes, device)
 

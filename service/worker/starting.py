@@ -22,8 +22,8 @@ log = structlog.get_logger(__name__)
 
 
 def with_device(settings: Settings, name: str, gpu: int | None) -> Settings:
-    """Bind this process to its device, of number ``gpu``, and end it if it cannot have its engine. The settings as of
-    `without_lost_device`."""
+    """Bind this process to its device, of number ``gpu``, and end it if it cannot have its engine. Returns what
+    `without_lost_device` does."""
     if gpu is not None:
         bind(gpu)
         if missing := missing_device():

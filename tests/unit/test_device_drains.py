@@ -1,24 +1,22 @@
 """How kernels that wait for each other are launched, without devices: `gpu_engine.cuda.sharded.drain` is read anew
 beside stand-ins for what needs CuPy."""
 
-import importlib.util
-import sys
 from contextlib import nullcontext
-from pathlib import Path
 from threading import Lock
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-import gpu_engine
+from tests.stand_ins import read_beside
 
 ONE_BY_ONE = Lock()
 
 
 @pytest.fixture
 def drains(monkeypatch: pytest.MonkeyPatch) -> Any:
-    names = {
+    stand_ins = {
+        "launch.words": {"Word": object},
         "launch.drain": {"PATIENCE": 1.0, "ROUND_LIMIT": 1},
         "memory": {"ONE_BY_ONE": ONE_BY_ONE},
         "module": {"kernel": object},
@@ -26,18 +24,7 @@ def drains(monkeypatch: pytest.MonkeyPatch) -> Any:
         "sharded.places": {"Place": object},
         "waiting": {"wait": object},
     }
-    for name, members in names.items():
-        stand_in: Any = ModuleType(f"gpu_engine.cuda.{name}")
-        vars(stand_in).update(members)
-        monkeypatch.setitem(sys.modules, stand_in.__name__, stand_in)
-    monkeypatch.setitem(sys.modules, "cupy", ModuleType("cupy"))
-    path = Path(gpu_engine.__file__).parent / "cuda" / "sharded" / "drain.py"
-    spec = importlib.util.spec_from_file_location("drain_beside_stand_ins", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return read_beside(monkeypatch, "sharded.drain", stand_ins)
 
 
 def test_nobody_gives_memory_back_before_all_kernels_of_a_drain_are_launched(drains: Any) -> None:

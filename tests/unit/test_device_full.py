@@ -1,17 +1,14 @@
 """A full device, on a CuPy that is not there: `gpu_engine.cuda.memory` is read anew beside a stand-in."""
 
-import importlib.util
-import sys
 from contextlib import nullcontext
-from pathlib import Path
 from threading import Lock
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-import gpu_engine
 from gpu_engine.errors import OutOfMemory
+from tests.stand_ins import read_beside
 
 ENGINE = SimpleNamespace(stream=nullcontext())
 
@@ -43,15 +40,7 @@ def pool() -> Pool:
 def memory(monkeypatch: pytest.MonkeyPatch, pool: Pool) -> Any:
     device = SimpleNamespace(mem_info=(5, 80))
     cuda = SimpleNamespace(memory=SimpleNamespace(OutOfMemoryError=Full), Device=lambda number=None: device)
-    stand_in: Any = ModuleType("cupy")
-    stand_in.cuda, stand_in.get_default_memory_pool = cuda, lambda: pool
-    monkeypatch.setitem(sys.modules, "cupy", stand_in)
-    path = Path(gpu_engine.__file__).parent / "cuda" / "memory.py"
-    spec = importlib.util.spec_from_file_location("memory_beside_a_stand_in", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = read_beside(monkeypatch, "memory", cupy={"cuda": cuda, "get_default_memory_pool": lambda: pool})
     pool.one_by_one = module.ONE_BY_ONE
     return module
 

@@ -1,16 +1,13 @@
 """How many blocks refine a partition on a device, without one: `gpu_engine.cuda.launch.partition` is read anew beside
 stand-ins for what needs CuPy, and one that knows its shared memory stands for a device."""
 
-import importlib.util
-import sys
-from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-import gpu_engine
 from gpu_engine.cuda.layout import PARTITION_LANES
+from tests.stand_ins import read_beside
 
 MULTIPROCESSORS = 40
 RESERVED = 1 << 10
@@ -19,25 +16,12 @@ RESERVED = 1 << 10
 
 @pytest.fixture
 def partition(monkeypatch: pytest.MonkeyPatch) -> Any:
-    names = {
+    stand_ins = {
         "launch.arrays": {"Array": object, "as_struct": object},
         "launch.grid": {"launch_strided": object},
         "module": {"kernel": lambda *_, **__: SimpleNamespace(kernel=SimpleNamespace(ptr=1))},
     }
-    for name, members in names.items():
-        stand_in: Any = ModuleType(f"gpu_engine.cuda.{name}")
-        vars(stand_in).update(members)
-        monkeypatch.setitem(sys.modules, stand_in.__name__, stand_in)
-    monkeypatch.setitem(sys.modules, "cupy", ModuleType("cupy"))
-    path = Path(gpu_engine.__file__).parent / "cuda" / "launch" / "partition.py"
-    name = "refinement_beside_stand_ins"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, name, module)  # where dataclasses look for it
-    spec.loader.exec_module(module)
-    return module
+    return read_beside(monkeypatch, "launch.partition", stand_ins)
 
 
 @pytest.mark.parametrize("shared_kib", [64, 96, 100, 164, 228])

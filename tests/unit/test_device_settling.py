@@ -1,20 +1,17 @@
 """The host's part of a drain on a device, without one: `gpu_engine.cuda.settling` is read anew beside stand-ins for
 what needs CuPy, and drains that say what they are told stand for those on a device."""
 
-import importlib.util
 import math
-import sys
-from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-import gpu_engine
 from gpu_engine.control import Control
 from gpu_engine.cuda.layout import CANCELLED_DRAIN, ENDED_DRAIN, LEFT_DRAIN
 from gpu_engine.errors import Cancelled
 from gpu_engine.incremental import TooSlow
+from tests.stand_ins import read_beside
 
 TOPOLOGY = SimpleNamespace(n=4, n_arcs=6, row_offsets=None)
 
@@ -40,19 +37,13 @@ class Drains:
 
 @pytest.fixture
 def settling(monkeypatch: pytest.MonkeyPatch) -> Any:
-    names = {"launch.arrays": "Topology", "launch.drain": "Drains", "state": "CudaFlowState", "waiting": "wait"}
-    for name, what in names.items():
-        stand_in: Any = ModuleType(f"gpu_engine.cuda.{name}")
-        setattr(stand_in, what, object)
-        stand_in.WORK = slice(Control.PUSHES, Control.PUSHES + 4)
-        monkeypatch.setitem(sys.modules, stand_in.__name__, stand_in)
-    path = Path(gpu_engine.__file__).parent / "cuda" / "settling.py"
-    spec = importlib.util.spec_from_file_location("settling_beside_stand_ins", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    stand_ins = {
+        "launch.arrays": {"Topology": object},
+        "launch.drain": {"Drains": object},
+        "state": {"CudaFlowState": object},
+        "waiting": {"wait": object, "WORK": slice(Control.PUSHES, Control.PUSHES + 4)},
+    }
+    return read_beside(monkeypatch, "settling", stand_ins)
 
 
 def a_state(*, solved: bool) -> SimpleNamespace:

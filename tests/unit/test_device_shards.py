@@ -1,33 +1,18 @@
 """Updates of a network over several devices when one of them is full, without any: `gpu_engine.cuda.sharded.engine` is
 read anew beside stand-ins for what needs CuPy, and shards that add up what they are told stand for those on devices."""
 
-import importlib.util
-import sys
-from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-import gpu_engine
 from gpu_engine.errors import OutOfMemory
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from tests.graphs import diamond
+from tests.stand_ins import read_beside
 from tests.unit.test_device_full import Full
-
-STAND_INS = {
-    "launch.arrays": ["residuals"],
-    "memory": [],
-    "sharded.certify": ["certify"],
-    "sharded.drain": ["Stopped"],
-    "sharded.launch": [],
-    "sharded.places": [],
-    "sharded.solving": ["settle", "start_from_zero"],
-    "sharded.state": [],
-    "sharded.topology": ["Topology", "arcs_of"],
-}
 
 
 class Devices:
@@ -109,26 +94,22 @@ def devices() -> Devices:
 
 @pytest.fixture
 def sharded(monkeypatch: pytest.MonkeyPatch, devices: Devices) -> Any:
-    modules: dict[str, Any] = {name: ModuleType(f"gpu_engine.cuda.{name}") for name in STAND_INS}
-    for name, names in STAND_INS.items():
-        for what in names:
-            setattr(modules[name], what, object)
-        monkeypatch.setitem(sys.modules, f"gpu_engine.cuda.{name}", modules[name])
-    monkeypatch.setitem(sys.modules, "cupy", ModuleType("cupy"))
-    modules["memory"].DeviceFull, modules["memory"].device_call = Full, devices.call
-    modules["sharded.launch"].Shards, modules["sharded.launch"].ChangedEdges = devices.shards, Edges
-    modules["sharded.state"].ShardedFlowState = State
-    modules["sharded.state"].Columns = SimpleNamespace(of=lambda *_: [])
-    modules["sharded.topology"].topology_of = lambda *_: "on the devices"
-    modules["sharded.topology"].arcs_of = lambda *_: None
-    modules["sharded.places"].Places = lambda numbers: Places(devices, numbers)
-    path = Path(gpu_engine.__file__).parent / "cuda" / "sharded" / "engine.py"
-    spec = importlib.util.spec_from_file_location("engine_beside_stand_ins", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    stand_ins = {
+        "launch.arrays": {"residuals": object},
+        "memory": {"DeviceFull": Full, "device_call": devices.call},
+        "sharded.certify": {"certify": object},
+        "sharded.drain": {"Stopped": object},
+        "sharded.launch": {"Shards": devices.shards, "ChangedEdges": Edges},
+        "sharded.places": {"Places": lambda numbers: Places(devices, numbers)},
+        "sharded.solving": {"settle": object, "start_from_zero": object},
+        "sharded.state": {"ShardedFlowState": State, "Columns": SimpleNamespace(of=lambda *_: [])},
+        "sharded.topology": {
+            "Topology": object,
+            "topology_of": lambda *_: "on the devices",
+            "arcs_of": lambda *_: None,
+        },
+    }
+    return read_beside(monkeypatch, "sharded.engine", stand_ins)
 
 
 @pytest.fixture

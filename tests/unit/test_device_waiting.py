@@ -1,18 +1,15 @@
 """How the host waits for a solve on a device, on a CuPy that is not there: `gpu_engine.cuda.waiting` is read anew
 beside a stand-in, and drains that count what they are told stand for those on a device."""
 
-import importlib.util
-import sys
-from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import gpu_engine
 from gpu_engine.control import WORK_DONE, Control
+from tests.stand_ins import read_beside
 
 
 class Drains:
@@ -38,15 +35,7 @@ class Drains:
 
 @pytest.fixture
 def waiting(monkeypatch: pytest.MonkeyPatch) -> Any:
-    stand_in: Any = ModuleType("cupy")
-    monkeypatch.setitem(sys.modules, "cupy", stand_in)
-    path = Path(gpu_engine.__file__).parent / "cuda" / "waiting.py"
-    spec = importlib.util.spec_from_file_location("waiting_beside_a_stand_in", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return read_beside(monkeypatch, "waiting")
 
 
 def waited(waiting: Any, drains: Drains, control: Control, limit_ms: float) -> bool:

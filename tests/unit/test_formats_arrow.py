@@ -20,6 +20,7 @@ from gpu_engine.formats import (
     write_json,
     write_npz,
 )
+from gpu_engine.formats.arrow import stated_decimals
 from gpu_engine.generators import generate
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.types import INFINITE
@@ -120,7 +121,6 @@ def test_names_are_numbered_as_they_appear(kind: pa.DataType) -> None:
         ({}, {"capacity_decimals": "2"}, "did you mean 'decimals'"),
         ({"undirected": [True, False, True]}, {"undirected": "true"}, "metadata undirected is true, and the column"),
         ({}, {"rounding": "down"}, "metadata rounding is not read: the query"),
-        ({}, {"op": "close"}, "metadata op is not read: edges are closed and reopened by JSON alone"),
         ({}, {"decimals": "10"}, "decimals must be"),
         ({}, {"undirected": "yes"}, "metadata undirected"),
         ({}, {"sink": "99"}, "sink 99 is no vertex"),
@@ -302,3 +302,12 @@ def test_an_empty_column_has_no_type_of_its_own() -> None:
     assert (edges.n_vertices, edges.n_edges, edges.closed is None or not len(edges.closed)) == (3, 0, True)
     with pytest.raises(InvalidNetwork, match="undirected must be boolean"):
         read_arrow(stream(BASE | {"undirected": [1, 0, 1]}))
+
+
+def test_the_operation_of_an_update_is_no_metadata() -> None:
+    """It would close nothing. What is loaded has no operation, so that the key is another tool's there."""
+    schema = pa.schema([], metadata={"op": "close"})
+    with pytest.raises(InvalidNetwork, match="metadata op is not read: an update in JSON closes and reopens edges"):
+        stated_decimals(schema, ["decimals"])
+    assert stated_decimals(schema.with_metadata({"author": "me"}), ["decimals"]) is None
+    assert read_arrow(stream(BASE, {"op": "close"})).n_edges == 3

@@ -6,6 +6,7 @@ import cupy
 import numpy as np
 
 from gpu_engine.cuda.launch.arrays import Array, as_struct
+from gpu_engine.cuda.launch.words import Word
 from gpu_engine.cuda.layout import OPEN_PAIR, PAIR_ARC, PAIR_ARGUMENTS, PAIR_THREADS
 from gpu_engine.cuda.module import kernel
 from gpu_engine.pairs.reduced import Reduced
@@ -43,6 +44,7 @@ class PairKernel:
             "next": cupy.zeros(1, np.int32),
             "cancel": cupy.zeros(1, np.int32),
         }
+        self._cancel = Word(self._arrays["cancel"])
         self._arguments = np.zeros((), PAIR_ARGUMENTS)
         self._arguments["n"], self._arguments["n_arcs"] = n, n_arcs
         self._arguments["log_size"], self._arguments["memory_words"] = log_size(n_arcs), warp_words(n, n_arcs)
@@ -64,7 +66,5 @@ class PairKernel:
         return values
 
     def cancel(self) -> None:
-        """Stop the searches, by a copy on a stream of its own; nothing can be started any more."""
-        with cupy.cuda.Stream(non_blocking=True) as stream:
-            self._arrays["cancel"].set(np.ones(1, np.int32), stream=stream)
-            stream.synchronize()
+        """Stop the searches; nothing can be started any more."""
+        self._cancel.write(1)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.control import WORK_DONE, Control
 from gpu_engine.cuda.launch.drain import PATIENCE, ROUND_LIMIT
+from gpu_engine.cuda.launch.words import Word
 from gpu_engine.cuda.layout import GIVEN_UP, MEETING, SHARD_DRAIN, SHARD_OUTCOME, SHARD_THREADS, STOP
 from gpu_engine.cuda.memory import ONE_BY_ONE
 from gpu_engine.cuda.module import kernel
@@ -61,12 +62,11 @@ class Kernels:
     def __init__(self, shards: Shards, name: str) -> None:
         self._shards = shards
         self._places = [next(place for place in shards.places.all if place.device == d) for d in shards.places.devices]
-        self._meetings, self._cleared, self._outcomes, self._kernels = [], [], [], []
+        self._meetings, self._words, self._outcomes, self._kernels = [], [], [], []
         for place in self._places:
             with place.on():
                 self._meetings.append(cupy.zeros(MEETING.itemsize, np.uint8))
-                self._cleared.append(cupy.cuda.Event(disable_timing=True))
-                self._cleared[-1].record()
+                self._words.append(Word(self._meetings[-1]))
                 self._outcomes.append(cupy.zeros(SHARD_OUTCOME.itemsize, np.uint8))
                 self._kernels.append(_loaded(name, shards.topology.wide, place.device))
 
@@ -88,9 +88,9 @@ class Kernels:
     def give_up(self) -> None:
         """End those that wait for one that could not be queued, or whose device has failed. What they leave can be
         drained, if all devices are well."""
-        for rank in range(len(self._places)):
+        for word in self._words:
             with suppress(cupy.cuda.runtime.CUDARuntimeError):
-                self._say(GIVEN_UP, rank)
+                word.write(GIVEN_UP)
 
     def _arguments(self, rank: int) -> NDArray[np.void]:
         own = self._shards.records_on(self._places[rank].device)
@@ -104,7 +104,7 @@ class Kernels:
 
     def cancel(self) -> None:
         """Let all kernels end after the step they are in: the first device tells the others."""
-        self._say(STOP, rank=0)
+        self._words[0].write(STOP)
 
     def progress(self) -> NDArray[np.int64]:
         """int64[4]: pushes, relabels, 0 for searches, and scanned arcs so far."""
@@ -116,15 +116,6 @@ class Kernels:
         with self.first.on():
             found: NDArray[np.void] = self._outcomes[0].get().view(SHARD_OUTCOME)[0]
         return found
-
-    def _say(self, word: int, rank: int) -> None:
-        """By a copy on a stream of its own, as a kernel is running on the other. The copy comes after the memory was
-        cleared, which a busy device may not have done yet: the word would be lost, and the kernel wait for ever."""
-        meeting = self._meetings[rank]
-        with meeting.device, cupy.cuda.Stream(non_blocking=True) as stream:
-            stream.wait_event(self._cleared[rank])
-            meeting[:4].set(np.array([word], np.int32).view(np.uint8), stream=stream)
-            stream.synchronize()
 
 
 @cache
