@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gpu_engine.cuda.layout import GIVEN_UP, STOP
 from tests.stand_ins import read_beside
 
 ONE_BY_ONE = Lock()
@@ -38,3 +39,31 @@ def test_nobody_gives_memory_back_before_all_kernels_of_a_drain_are_launched(dra
     kernels.start()
     assert launched == [True, True]
     assert not ONE_BY_ONE.locked()
+
+
+class Told:
+    """The memory in which a device is told something, or which has failed."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.words: list[int] = []
+        self.fails = fails
+
+    def write(self, word: int) -> None:
+        if self.fails:
+            raise Failed
+        self.words.append(word)
+
+
+class Failed(RuntimeError):
+    """As CUDARuntimeError."""
+
+
+def test_one_device_is_told_to_stop_and_all_that_are_well_to_give_up(drains: Any) -> None:
+    """Of those that are told to stop, one tells the others; they wait for each other, and one of them may have failed."""
+    drains.cupy.cuda = SimpleNamespace(runtime=SimpleNamespace(CUDARuntimeError=Failed))
+    kernels = object.__new__(drains.Kernels)
+    kernels._words = told = [Told(), Told(fails=True), Told()]
+    kernels.cancel()
+    assert [each.words for each in told] == [[STOP], [], []]
+    kernels.give_up()
+    assert [each.words for each in told] == [[STOP, GIVEN_UP], [], [GIVEN_UP]]

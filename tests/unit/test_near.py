@@ -106,6 +106,12 @@ def test_names_that_begin_alike_are_looked_at_wherever_they_stand(name: str, mea
     assert nearest(name, some) == meant
 
 
+def test_names_are_told_apart_by_more_than_their_first_and_last_letters() -> None:
+    streets = [f"{street} {number}" for street in ("Ahornweg", "Akazienweg", "Asternweg") for number in range(3000)]
+    for wanted, meant in (("Akazienwg 2455", "Akazienweg 2455"), ("Asternweg2017", "Asternweg 2017")):
+        assert nearest(wanted, alike(Texts.of(streets), wanted)) == meant
+
+
 @pytest.mark.parametrize("texts", [[], [""], ["", "a", "ab"], 300 * ["same"]])
 def test_texts_of_any_length_are_looked_at(texts: list[str]) -> None:
     assert set(alike(Texts.of(texts), "abc")) == set(texts)
