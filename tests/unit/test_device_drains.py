@@ -59,7 +59,7 @@ class Failed(RuntimeError):
 
 
 def test_one_device_is_told_to_stop_and_all_that_are_well_to_give_up(drains: Any) -> None:
-    """Of those that are told to stop, one tells the others; they wait for each other, and one of them may have failed."""
+    """The one that is told to stop tells the others. Those that wait for one that failed are told one by one."""
     drains.cupy.cuda = SimpleNamespace(runtime=SimpleNamespace(CUDARuntimeError=Failed))
     kernels = object.__new__(drains.Kernels)
     kernels._words = told = [Told(), Told(fails=True), Told()]
