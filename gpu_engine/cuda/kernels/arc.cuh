@@ -20,6 +20,9 @@ struct __align__(sizeof(Capacity) == 4 ? 16 : 8) Arc {
 __device__ constexpr Arc NO_ARC = {0, 0, 0, 0};
 
 __device__ __forceinline__ int load(const int* p) { return __ldcg(p); }
+// What the host tells a kernel that is running. All lanes of a warp must ask, and are told the same, so that none goes
+// another way than its neighbours when the host writes between their loads.
+__device__ __forceinline__ int told(const int* word) { return __shfl_sync(0xffffffffu, __ldcg(word), 0); }
 __device__ __forceinline__ void store(int* p, int x) { __stcg(p, x); }
 __device__ __forceinline__ void add(int* p, int x) { atomicAdd(p, x); }
 __device__ __forceinline__ void add(Units* p, Units x) { atomicAdd((unsigned long long*)p, (unsigned long long)x); }

@@ -294,7 +294,7 @@ struct Drain {
 
     template <bool MIRROR> __device__ __forceinline__ int round(const ThreadGroup& threads, int unseen) {
         active.clear_spare(threads);
-        bool cancelled = threads.block == 0 && (active.step & POLL) == 0 && __ldcg(&progress->cancel);
+        bool cancelled = threads.block == 0 && (active.step & POLL) == 0 && told(&progress->cancel);
         if (active.long_rows > 0) round_of_long_rows<MIRROR>(threads, unseen);
         if (active.wide(threads)) {
             active.each_row(threads, threadIdx.x, THREADS, [&](const Entry* at, bool near) {

@@ -103,7 +103,7 @@ struct PairSearch {
             if (first[0] == ends[0]) return SOURCE_CUT;
             if (first[1] == ends[1]) return SINK_CUT;
             if (visits + ends[0] + ends[1] > given.most_visits) return GAVE_UP;
-            if (layer % POLL_LAYERS == 0 && __ldcg(given.cancel) != 0) return GAVE_UP;
+            if (layer % POLL_LAYERS == 0 && told(given.cancel) != 0) return GAVE_UP;
             int side = ends[1] < ends[0];  // the one that has seen less
             __syncwarp();
             grow(side, first[side], ends[side]);
@@ -211,7 +211,7 @@ extern "C" __global__ void __launch_bounds__(PAIR_THREADS) solve_pairs(const __g
     while (true) {
         int i = lane == 0 ? atomicAdd(given.next, 1) : 0;
         i = __shfl_sync(ALL_LANES, i, 0);
-        if (i >= given.n_pairs || __ldcg(given.cancel) != 0) break;
+        if (i >= given.n_pairs || told(given.cancel) != 0) break;
         if (search.epoch > LAST_EPOCH) {
             for (int v = lane; v < given.n; v += 32) search.own.nodes[v].mark = 0;
             search.epoch = 0;

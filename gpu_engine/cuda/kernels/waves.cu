@@ -329,7 +329,7 @@ struct Waves {
         } else passing = front + strides - 1;
         if (threadIdx.x < HALF) search_step(threads, strides);
         else round(threads);
-        end_step(threads, threads.block == 0 && (steps.rounds & POLL) == 0 && __ldcg(&progress->cancel));
+        end_step(threads, threads.block == 0 && (steps.rounds & POLL) == 0 && told(&progress->cancel));
         steps.rounds++, (threads.whole ? steps.grid : steps.cluster)++;
         bool overflown = searched.overflown(), exhausted = searched.total == 0;
         if (overflown) single = true;  // the wave ends; `low` is still that of the step's beginning

@@ -100,7 +100,7 @@ private:
     template <class Count> __device__ __forceinline__ void send(Meeting& here, int parity, Count count) const {
         fence_system();
         Sums counted{};
-        counted.stop = load_system(&here.stop);
+        counted.stop = __shfl_sync(0xffffffffu, load_system(&here.stop), 0);  // all devices are told the same
         count(counted);
         if ((int)threadIdx.x == 0) here.arrived = 0;
         __syncwarp();
