@@ -298,26 +298,30 @@ def test_series_are_columns(series: Any) -> None:
         Update(edges=series([1, 2]), set=series([1])).as_json()
 
 
-@pytest.mark.parametrize("wrong", ["from", 3, {"a": 1}])
+@pytest.mark.parametrize("wrong", ["from", b"abcd", 3, {"a": 1}])
 def test_a_column_is_no_scalar(wrong: Any) -> None:
     with pytest.raises(InvalidInput, match="tail is a column"):
         graph_body(None, {"tail": wrong, "head": [1], "capacity": [1]})
 
 
 @pytest.mark.parametrize(
-    ("name", "media_type", "encoding"),
+    ("name", "begins", "media_type", "encoding"),
     [
-        ("a.npz", "application/x-npz", None),
-        ("a.b.max", "text/x-dimacs", None),
-        ("a.csv.gz", "text/csv", "gzip"),
-        ("a.mtx.zst", "text/x-matrix-market", "zstd"),
-        ("a.arrow", "application/vnd.apache.arrow.stream", None),
-        ("A.CSV.GZ", "text/csv", "gzip"),
+        ("a.npz", b"PK", "application/x-npz", None),
+        ("a.b.max", b"p max", "text/x-dimacs", None),
+        ("a.csv.gz", b"\x1f\x8b", "text/csv", "gzip"),
+        ("a.csv", b"\x1f\x8b", "text/csv", "gzip"),
+        ("a.csv.gz", b"tail", "text/csv", None),
+        ("a.mtx.zst", b"\x28\xb5\x2f\xfd", "text/x-matrix-market", "zstd"),
+        ("a.arrow", b"\xff\xff\xff\xff", "application/vnd.apache.arrow.stream", None),
+        ("A.CSV.GZ", b"\x1f\x8b", "text/csv", "gzip"),
     ],
 )
-def test_files_go_by_their_suffix(tmp_path: Path, name: str, media_type: str, encoding: str | None) -> None:
+def test_files_go_by_their_suffix_and_by_how_they_begin(
+    tmp_path: Path, name: str, begins: bytes, media_type: str, encoding: str | None
+) -> None:
     path = tmp_path / name
-    path.write_bytes(b"x" * (CHUNK_BYTES + 5))
+    path.write_bytes(begins.ljust(CHUNK_BYTES + 5, b"x"))
     body = graph_body(str(path), {})
     assert body == graph_body(path, {})
     sent: list[int] = []

@@ -36,7 +36,9 @@ MEDIA_TYPES = {
     ".adj": "text/x-adjacency-matrix",
     ".csv": "text/csv",
 }
-ENCODINGS = {".gz": "gzip", ".zst": "zstd"}
+COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+"""How a file is compressed, by its first bytes."""
+OF_COMPRESSED = (".gz", ".zst")
 
 AMOUNTS = ("capacity", "cost", "lower", "vertex_capacity")
 """Columns of amounts, whose floats stand for decimals."""
@@ -103,14 +105,18 @@ def graph_params(columns: GraphColumns) -> dict[str, str]:
 
 
 def file_body(path: Path) -> Body:
-    """A file, its media type told by its suffix; `.gz` and `.zst` after it are sent compressed."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    encoding = ENCODINGS.get(suffixes[-1]) if suffixes else None
-    suffix = suffixes[-2 if encoding and len(suffixes) > 1 else -1] if suffixes else ""
+    """A file, its media type told by its suffix, before a `.gz` or `.zst`. What is compressed is sent as it is."""
     if not path.is_file():
         raise InvalidInput(f"{path} is no file")
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if len(suffixes) > 1 and suffixes[-1] in OF_COMPRESSED:
+        suffixes.pop()
+    suffix = suffixes[-1] if suffixes else ""
     if suffix not in MEDIA_TYPES:
         raise InvalidInput(f"{path.name}: the suffix must be one of {', '.join(MEDIA_TYPES)}")
+    with path.open("rb") as file:
+        begins = file.read(4)
+    encoding = next((name for first, name in COMPRESSED.items() if begins.startswith(first)), None)
     return Body(MEDIA_TYPES[suffix], path, encoding)
 
 
@@ -126,7 +132,7 @@ def _columns_body(columns: GraphColumns) -> Body:
     if missing:
         raise InvalidInput(f"{' and '.join(missing)} missing")
     for name in ("tail", "head", "capacity", *(name for name in ("cost", "lower") if name in given)):
-        if isinstance(given[name], str | Mapping) or not hasattr(given[name], "__len__"):
+        if isinstance(given[name], str | bytes | Mapping) or not hasattr(given[name], "__len__"):
             raise InvalidInput(f"{name} is a column with one value for each edge, not {given[name]!r:.80}")
     arrays = {
         name: value if name in PLACES else _narrowed(value, is_amount=name in AMOUNTS) for name, value in given.items()
