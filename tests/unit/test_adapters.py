@@ -226,6 +226,11 @@ def test_mistakes_with_images(mistake: Callable[[maxflow.GraphInt, Any], object]
         (maxflow.GraphFloat, lambda graph: graph.add_tedge(0, -math.inf, 0), "not nan or -inf"),
         (maxflow.GraphFloat, lambda graph: graph.add_tedge(0.7, 1, 0), "a node is a whole number"),
         (maxflow.GraphInt, lambda graph: graph.add_nodes(-1), "there is no shape"),
+        (
+            maxflow.GraphInt,
+            lambda graph: graph.add_grid_edges([0, 1], 2**33, [0, 0, 2**31 + 1]),  # 2**33 once it has wrapped around
+            "a weight times its place in structure, is 1152921504606846976 at most",
+        ),
     ],
 )
 def test_numbers_that_a_graph_cut_cannot_hold(

@@ -141,13 +141,19 @@ class Graph(metaclass=_Kinds):
             symmetric: whether each edge has one back with the same capacity.
             periodic: whether nodes at one border are neighbours of those at the other; one flag, or one for each axis.
 
-        Raises `InvalidInput` for a structure with other dimensions than `nodeids`, or with an even size.
+        Raises `InvalidInput` for a structure with other dimensions than `nodeids`, or with an even size, and for
+        capacities beyond what a graph can have.
         """
         nodes = self._nodes(nodeids)
         shaped = vonNeumann_structure(nodes.ndim, symmetric) if structure is None else self._amounts(structure)
         if shaped.ndim != nodes.ndim or not all(n % 2 for n in shaped.shape):
             raise InvalidInput(f"structure has {nodes.ndim} dimensions, each of an odd size, not {shaped.shape}")
         each = np.broadcast_to(self._amounts(weights), nodes.shape)
+        if (
+            each.dtype.kind == "i"
+            and int(np.abs(each).max(initial=0)) * int(np.abs(shaped).max(initial=0)) > MOST_UNITS
+        ):
+            raise InvalidInput(f"a capacity, a weight times its place in structure, is {MOST_UNITS} at most")
         around = np.broadcast_to(np.asarray(periodic, bool), nodes.ndim)
         for place in np.argwhere(shaped):
             step = tuple(int(at) - n // 2 for at, n in zip(place, shaped.shape, strict=True))
