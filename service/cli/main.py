@@ -211,7 +211,10 @@ def backup(
         n_bytes = back_up_service(read_settings(**({} if data_dir is None else {"data_dir": data_dir})), Path(target))
     except SettingsError as error:
         fail(str(error), MISWRITTEN)
-    except (NoBackup, OSError) as error:
+    except NoBackup as error:
+        fail(reason(error))
+    except OSError as error:
+        error.filename = error.filename or target  # which a write to an open file does not name, as on a full disk
         fail(reason(error))
     trial = f"HEADRACE_SEND_WEBHOOKS=false headrace serve --data-dir {quote(target)} --port 0"
     typer.echo(f"{size(n_bytes)} in {target}; try it: {trial}", err=True)

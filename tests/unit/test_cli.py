@@ -350,3 +350,12 @@ def test_work_goes_on_where_nobody_can_be_told_how_far_it_is(stream: TextIO | No
 def test_how_ready_a_worker_is(worker: dict[str, Any], shown: object) -> None:
     """One that is away was ready once; an older service does not say whether it is."""
     assert _readiness(worker) == shown
+
+
+def test_a_copy_that_finds_no_room_names_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("service.host.backup.back_up_service", no_room)
+    copy = str(tmp_path / "copy")
+    assert run("backup", copy) == (1, "", f"headrace: {copy}: No space left on device\n")
