@@ -17,9 +17,10 @@ import pytest
 import uvloop
 
 from service.api.http.connections import Connections
-from service.api.http.server import descriptors
+from service.api.http.server import config, descriptors
 from service.api.turns import Turns
 from service.open_files import ENOUGH, OWN_FILES, room_for_callers
+from service.settings import Settings
 from tests.api_process import ApiProcess, api_process
 from tests.prober import Latencies, probing
 from tests.serving import eventually, serving
@@ -225,6 +226,12 @@ def test_many_connections_are_accepted_in_few_turns() -> None:
 
     with socket.create_server(("127.0.0.1", 0), backlog=n_callers) as listener:
         assert uvloop.run(run(listener)) < n_callers / 2
+
+
+def test_proxies_let_go_of_an_idle_connection_first() -> None:
+    """It was closed 5 s after an answer, and a request that a proxy sent just then was answered 502."""
+    kept_by_proxies_s = 60
+    assert config(Settings()).timeout_keep_alive > kept_by_proxies_s
 
 
 def test_room_for_callers_leaves_room_for_the_rest() -> None:

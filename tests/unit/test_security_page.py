@@ -21,6 +21,7 @@ from service.api.http import chunks as http_chunks
 from service.api.http import closing as http_closing
 from service.api.http import connections as http_connections
 from service.api.http import protocol as http_protocol
+from service.api.http import server as http_server
 from service.api.replies import repeats, sending
 from service.api.routes import graphs, sessions, status_page
 from service.models import bottlenecks, closure_study, columns, numbers, parametric, partition, webhooks, what_if
@@ -119,6 +120,7 @@ FIXED = {
     "URL of a request": http_protocol.MAX_URL_BYTES,
     "headers of a request": http_protocol.MAX_HEADERS,
     "time for a head, or a TLS handshake": http_protocol.HEAD_TIMEOUT_S,
+    "time for the next request on a connection": http_server.KEEP_ALIVE_S,
     "line before a chunk of a body": http_chunks.MAX_LENGTH_LINE,
     "lines behind the last chunk": http_chunks.MAX_TRAILER_BYTES,
     "bytes of an answer handed over at once": sending.PIECE_BYTES,

@@ -30,6 +30,10 @@ ACCEPTED_AT_ONCE: Final = 16
 """Connections that are accepted each time the event loop turns. It takes one from each descriptor of the socket: with
 one descriptor, a caller behind a hundred others would wait until it has turned a hundred times."""
 
+KEEP_ALIVE_S: Final = 75
+"""How long a connection is kept after an answer, for the next request. Proxies keep theirs for a minute: one that sends
+a request as the service closes the connection has no answer, and tells its caller 502."""
+
 
 class Server(uvicorn.Server):
     """The server of uvicorn, in a process whose garbage collector does not look through the application again, and
@@ -97,5 +101,6 @@ def config(settings: Settings, host: str = "127.0.0.1", port: int = 0) -> Server
         log_config=None,
         access_log=False,
         server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
     )
