@@ -155,15 +155,19 @@ def _redis(info: RedisInfo | None) -> Iterable[Metric]:
 
 
 def _workers(workers: Sequence[WorkerInfo]) -> Iterable[Metric]:
+    """What workers are and have. One that is away has nothing: its last report tells of graphs that others may serve by
+    now, and whoever adds up would count them twice."""
     gauge = partial(_gauge, "worker", [worker.name for worker in workers])
     yield gauge("worker_up", "Whether its lease is held.", (w.alive for w in workers))
     yield gauge("worker_ready", "Whether it takes commands.", (w.alive and w.ready for w in workers))
     yield gauge("worker_heartbeat_age_seconds", "Since its last heartbeat.", (w.heartbeat_age_s for w in workers))
-    yield gauge("worker_graphs", "Graphs in its memory.", (w.graphs for w in workers))
-    yield gauge("worker_bytes", "Host memory of its graphs and flow states.", (w.bytes for w in workers))
-    yield gauge("worker_budget_bytes", "What it may use of it.", (w.budget_bytes for w in workers))
-    yield gauge("worker_device_bytes", "Device memory of the same.", (w.device_bytes for w in workers))
-    yield gauge("worker_device_budget_bytes", "What it may use of it.", (w.device_budget_bytes for w in workers))
+    there = [worker for worker in workers if worker.alive]
+    held = partial(_gauge, "worker", [worker.name for worker in there])
+    yield held("worker_graphs", "Graphs in its memory.", (w.graphs for w in there))
+    yield held("worker_bytes", "Host memory of its graphs and flow states.", (w.bytes for w in there))
+    yield held("worker_budget_bytes", "What it may use of it.", (w.budget_bytes for w in there))
+    yield held("worker_device_bytes", "Device memory of the same.", (w.device_bytes for w in there))
+    yield held("worker_device_budget_bytes", "What it may use of it.", (w.device_budget_bytes for w in there))
     devices = GaugeMetricFamily("headrace_worker_device_info", "Always 1.", labels=("worker", "device"))
     for worker in workers:
         if worker.device:

@@ -87,6 +87,16 @@ def test_a_worker_silent_for_a_day_is_forgotten() -> None:
     assert figure(figures, "headrace_worker_up", worker="old") is None
 
 
+def test_graphs_of_a_worker_that_is_away_are_not_counted() -> None:
+    """Another one has taken them over: the dashboard adds them up, and showed them twice for a day."""
+    figures = read(scrape(Metrics(), REDIS, [worker("dead", alive=False), worker("heir", graphs=4)], {}))
+    assert figure(figures, "headrace_worker_up", worker="dead") == 0
+    assert figure(figures, "headrace_worker_heartbeat_age_seconds", worker="dead") == 0.5
+    for name in ("graphs", "bytes", "budget_bytes", "device_bytes", "device_budget_bytes"):
+        assert figure(figures, f"headrace_worker_{name}", worker="dead") is None
+    assert figure(figures, "headrace_worker_graphs", worker="heir") == 4
+
+
 def test_methods_that_callers_invent_share_one_label() -> None:
     """A route whose path fits is known, and answers 405."""
     metrics = Metrics()

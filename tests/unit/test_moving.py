@@ -11,7 +11,7 @@ import redis
 from gpu_engine.generators import grid
 from service.protocol import CapacitiesArgs, Kind, MaxFlowArgs, MoveArgs, Operation, PatchArgs
 from service.queue.drains import EXPECTED_LEASES
-from service.queue.models import WorkerReport
+from service.queue.models import WorkerReport, read_report
 from service.settings import Settings
 from service.store.handover import Handover
 from service.store.keys import Keys
@@ -230,6 +230,8 @@ def test_a_worker_that_leaves_hands_its_graphs_over_and_gets_them_back(
     second.leave()  # nobody is there who could have it
     assert owners(client, keys) == {"g": "w1"}
     eventually(lambda: not client.exists(keys.lease("w0"), keys.lease("w1")))
+    left = [read_report(name, client.hget(keys.workers, name)) for name in ("w0", "w1")]
+    assert [(report.graphs, report.ready) for report in left] == [(0, False), (1, False)]
     start_worker("w0")
     caller.wait_ready()  # by the report of the process before, perhaps
     eventually(lambda: not client.hexists(keys.draining, "w0"))

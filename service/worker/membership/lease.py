@@ -41,6 +41,7 @@ class Lease:
         self.token = f"{os.getpid()}:{uuid.uuid4().hex}".encode()
         self._task = Task(location, keys.lease(worker), self.token.decode(), lease_s, os.getpid())
         self._pulse = Pulse(self._task)
+        self._report: Report | None = None
         self._stop = threading.Event()
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
@@ -50,6 +51,7 @@ class Lease:
 
     def start(self, report: Report, on_beat: Action, on_lost: Action) -> None:
         """Renew in a thread of its own; `on_beat` runs after each renewal, `on_lost` when another holds the name."""
+        self._report = report
         self._thread = threading.Thread(target=self._beat, args=(report, on_beat, on_lost), name="lease", daemon=True)
         self._thread.start()
 
@@ -62,7 +64,8 @@ class Lease:
         self._pulse.show_life()
 
     def release(self) -> None:
-        """Stop, and let go of the name so that others need not wait for the lease to expire."""
+        """Stop, and let go of the name so that others need not wait for the lease to expire. The last report says with
+        what the worker ends: by the one before it, it may still have the graphs that it gave away."""
         self._stop.set()
         self._wake.set()
         if self._thread is not None:
@@ -70,6 +73,8 @@ class Lease:
         self._pulse.stop()
         try:
             if self._redis.get(self._keys.lease(self.worker)) == self.token:
+                if self._report is not None:
+                    self._tell(self._report)
                 self._redis.delete(self._keys.lease(self.worker))
         except redis.RedisError:
             log.warning("lease_not_released", worker=self.worker)
@@ -81,7 +86,7 @@ class Lease:
                 if not renew(self._redis, self._task):
                     on_lost()
                     return
-                self._redis.hset(self._keys.workers, self.worker, report().model_dump_json())
+                self._tell(report)
                 on_beat()
             except redis.RedisError as error:  # it is away, or its disk is full
                 log.warning("heartbeat_failed", worker=self.worker, error=str(error))
@@ -89,6 +94,9 @@ class Lease:
                 log.exception("heartbeat_failed", worker=self.worker)
             self._wake.wait(self.lease_s / BEATS_PER_LEASE)
             self._wake.clear()
+
+    def _tell(self, report: Report) -> None:
+        self._redis.hset(self._keys.workers, self.worker, report().model_dump_json())
 
 
 @dataclass(frozen=True, slots=True)
