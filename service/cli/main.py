@@ -243,14 +243,7 @@ def status(json: Json = False, key: Key = None, url: Url = DEFAULT_URL) -> None:
     if json:
         say_json(found.details)
         return
-    redis = found.details["redis"]
-    durable = f"append-only file, fsync {redis['fsync']}" if redis["appendonly"] else "no append-only file known of"
-    if redis.get("data_gone"):
-        durable = "its files were removed or replaced while it runs: everything is lost when it stops"
-    if redis.get("maxmemory_policy") not in (None, "noeviction"):
-        durable += f", and its maxmemory-policy {redis['maxmemory_policy']} loses graphs"
-    used = f"{redis['version']}, {size(redis['used_memory_bytes'])} in use, {durable}"
-    say_facts({"version": found.version, "redis": used, "graphs": found.details["n_graphs"]})
+    say_facts({"version": found.version, "redis": _redis(found.details["redis"]), "graphs": found.details["n_graphs"]})
     typer.echo()
     columns: Columns = {
         "worker": [worker["name"] for worker in found.workers],
@@ -290,6 +283,20 @@ def warm_up() -> None:
         fail(str(error), MISWRITTEN)
     except (CannotServe, EngineError) as error:
         fail(str(error))
+
+
+def _redis(redis: Mapping[str, Any]) -> str:
+    """The version of Redis, how full it is, and whether it forgets."""
+    durable = f"append-only file, fsync {redis['fsync']}" if redis["appendonly"] else "no append-only file known of"
+    if redis.get("data_gone"):
+        durable = "its files were removed or replaced while it runs: everything is lost when it stops"
+    if redis.get("maxmemory_policy") not in (None, "noeviction"):
+        durable += f", and its maxmemory-policy {redis['maxmemory_policy']} loses graphs"
+    used, limit = redis["used_memory_bytes"], redis.get("maxmemory_bytes")
+    memory = f"{size(used)} of {size(limit)} in use" if limit else f"{size(used)} in use"
+    if limit and used >= limit:
+        memory += ", which is all it has: it takes no writes, and workers are away as long as it does not"
+    return f"{redis['version']}, {memory}, {durable}"
 
 
 def _readiness(worker: Mapping[str, Any]) -> object:

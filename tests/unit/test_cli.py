@@ -117,6 +117,32 @@ def test_status_says_at_once_that_redis_is_away() -> None:
     assert time.monotonic() - began < 10
 
 
+class Crowded(Away):
+    """A service whose Redis takes no writes, so that its worker has lost its lease."""
+
+    def do_GET(self) -> None:
+        redis = {"version": "9.1.2", "appendonly": True, "fsync": "always", "used_memory_bytes": 3 << 20}
+        redis["maxmemory_bytes"] = 2 << 20
+        body = json.dumps({"version": "1", "redis": redis, "workers": [], "graphs": [], "n_graphs": 7}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def test_status_says_that_redis_is_full() -> None:
+    """It said that all workers were away, and how much is in use, but not of how much."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Crowded) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            code, out, _ = run("status", "--url", f"http://127.0.0.1:{server.server_port}")
+        finally:
+            server.shutdown()
+    assert code == 0
+    assert "9.1.2, 3.0 MiB of 2.0 MiB in use, which is all it has: it takes no writes" in out
+
+
 def test_the_url_comes_from_the_environment_too() -> None:
     url = f"http://127.0.0.1:{free_port()}"
     assert url in run("list", HEADRACE_URL=url)[2]

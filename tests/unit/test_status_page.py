@@ -72,6 +72,13 @@ def test_a_redis_that_evicts_is_marked() -> None:
     assert "noeviction" not in page(redis=REDIS.model_copy(update={"maxmemory_policy": "noeviction"}))
 
 
+def test_a_redis_that_is_full_is_marked() -> None:
+    """Its workers cannot renew their leases, and look as if they were at fault."""
+    full = REDIS.model_copy(update={"maxmemory_bytes": REDIS.used_memory_bytes})
+    assert 'bad">3.0 MiB, no writes</td>' in page(redis=full)
+    assert "no writes" not in page(redis=REDIS.model_copy(update={"maxmemory_bytes": 1 << 30}))
+
+
 def test_what_others_wrote_is_escaped() -> None:
     text = page(workers=[worker(name="<b>x</b>", engine='"&', notes=["<script>alert(1)</script>"])])
     assert "<b>" not in text

@@ -112,6 +112,8 @@ def _redis(redis: RedisInfo) -> Sequence[Cell]:
     limit = _bytes(redis.maxmemory_bytes) if redis.maxmemory_bytes else "none"
     if redis.maxmemory_policy not in (None, "noeviction"):
         limit = f"!{limit}, {redis.maxmemory_policy}"
+    elif redis.maxmemory_bytes and redis.used_memory_bytes >= redis.maxmemory_bytes:
+        limit = f"!{limit}, no writes"
     ping = f"{redis.ping_ms:.2f} ms"
     return redis.version, durable, redis.fsync or "not told", _bytes(redis.used_memory_bytes), limit, ping
 
