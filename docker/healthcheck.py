@@ -1,13 +1,14 @@
 """Whether this container works, as its exit status: ``healthcheck.py api [PORT]``, ``worker NAME``, ``workers START``
 for all whose names start so, or ``store``.
 
-``lives NAME`` asks whether a worker is to be started again: as ``worker``, but not while the store is away, for which
-no worker is to blame.
+``lives NAME`` asks whether a worker is to be started again: as ``worker``, but not while the store is away, or takes no
+writes, for which no worker is to blame.
 """
 
 import os
 import ssl
 import sys
+from typing import Any
 from urllib.request import HTTPSHandler, ProxyHandler, build_opener
 
 TIMEOUT_S = 3.0
@@ -52,10 +53,11 @@ def ask_store(question: str, name: str = "") -> bool:
 
     from service.settings import Settings
     from service.store.keys import Keys
+    from service.store.watched import needs_writes
 
     settings = Settings()
     keys = Keys(settings.redis_prefix)
-    client = redis.Redis.from_url(settings.redis_location, socket_timeout=TIMEOUT_S, retry=Retry(NoBackoff(), 0))
+    client: Any = redis.Redis.from_url(settings.redis_location, socket_timeout=TIMEOUT_S, retry=Retry(NoBackoff(), 0))
     try:
         match question:
             case "store":
@@ -65,7 +67,10 @@ def ask_store(question: str, name: str = "") -> bool:
                 ours = [keys.lease(found) for found in names if found.startswith(name)]
                 return bool(ours) and client.exists(*ours) == len(ours)
             case _:  # a worker renews its lease, which it does from within the process: no lease, no life
-                return bool(client.exists(keys.lease(name)))
+                has_lease = bool(client.exists(keys.lease(name)))
+                if question == "lives" and not has_lease:
+                    client.execute_command(*needs_writes(keys))
+                return has_lease
     except redis.RedisError as error:
         print(error, file=sys.stderr)
         return question == "lives"

@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import redis
 
-from service.host import torn_log
+from service.host import redis_server, torn_log
+from service.settings import Settings
 from tests.contract.test_tls import health
 from tests.rehearsal import compose
 from tests.rehearsal.contract import TORN
@@ -57,3 +59,15 @@ def test_a_worker_is_not_started_again_for_a_store_that_is_away(redis_url: str) 
     assert health(["store"], away).returncode == 1
     assert health(["lives", "w0"], here).returncode == 1
     assert health(["lives", "w0"], away).returncode == 0
+
+
+def test_a_worker_is_not_started_again_for_a_store_that_is_full(tmp_path: Path) -> None:
+    """It cannot renew its lease: it was ended every few minutes, and no new one got a lease either."""
+    settings = Settings(data_dir=tmp_path, redis_url=None)
+    here = os.environ | {"HEADRACE_REDIS_URL": settings.redis_location}
+    with redis_server.running(settings), redis.Redis(unix_socket_path=str(settings.redis_socket)) as admin:
+        assert health(["lives", "w0"], here).returncode == 1
+        admin.config_set("maxmemory", 1)
+        full = health(["lives", "w0"], here)
+        assert (full.returncode, "maxmemory" in full.stderr) == (0, True)
+        assert health(["worker", "w0"], here).returncode == 1
