@@ -28,7 +28,7 @@ class KeysSeen:
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._seen_at: float | None = None
-        self._written = False
+        self._written = self._is_told = False
 
     def at(self) -> float | None:
         """When keys were there last, in unix seconds, as far as anybody here knows; None: never."""
@@ -42,12 +42,19 @@ class KeysSeen:
         try:
             self.write()
         except OSError as error:  # the memory of the process still counts
-            log.error("api_keys_not_remembered", file=str(self._path), error=str(error))
+            if not self._is_told:
+                log.error("api_keys_not_remembered", file=str(self._path), error=str(error))
+            self._is_told = True
 
     def write(self) -> None:
         """Write the file, if there is to be one. Raises OSError."""
         if self._path is not None:
-            self._path.write_text(TEXT)
+            try:
+                self._path.write_text(TEXT)
+            except PermissionError:  # root's, who has made a key: in a folder of ours another one takes its place
+                own = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+                own.write_text(TEXT)
+                own.replace(self._path)
         self._written = True
 
     def forget(self) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from starlette.datastructures import Headers
 
 from service.api.app import create_app
@@ -16,7 +17,7 @@ from service.errors import ServiceError
 from service.protocol import Kind
 from service.settings import Settings
 from service.store.api_keys import KeyRing, Scope, new_key
-from service.store.keys_seen import KeysSeen
+from service.store.keys_seen import TEXT, KeysSeen
 from tests.contract.fakes import Api
 from tests.contract.test_codes import check_problem
 
@@ -324,13 +325,32 @@ def test_what_was_seen_is_remembered_in_a_file(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_keeps_nobody_out(tmp_path: Path) -> None:
-    """And what the process itself has seen still counts."""
+    """And what the process itself has seen still counts. The log has it once, not with each look at the keys."""
     seen = KeysSeen(tmp_path / "no such folder" / "seen")
     assert seen.at() is None
-    seen.remember()
+    with structlog.testing.capture_logs() as lines:
+        seen.remember()
+        seen.remember()
+    assert [line["event"] for line in lines] == ["api_keys_not_remembered"]
     assert seen.at() is not None
     seen.forget()
     assert seen.at() is None
+
+
+def test_a_file_of_root_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As that of a key which root made for a service of a user that systemd has made up."""
+    path, write = tmp_path / "seen", Path.write_text
+
+    def write_own(self: Path, text: str) -> int:
+        if self == path:
+            raise PermissionError(13, "Permission denied")
+        return write(self, text)
+
+    write(path, "of root")
+    monkeypatch.setattr(Path, "write_text", write_own)
+    KeysSeen(path).write()
+    assert path.read_text() == TEXT
+    assert [*tmp_path.iterdir()] == [path]
 
 
 def test_while_redis_is_away_the_keys_are_good_for_a_few_seconds(api: Api) -> None:
