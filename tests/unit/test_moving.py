@@ -16,6 +16,7 @@ from service.settings import Settings
 from service.store.handover import Handover
 from service.store.keys import Keys
 from service.store.ownership import Ownership
+from service.worker.membership.moving import Mover
 from service.worker.membership.workers import Workers
 from service.worker.process import Worker
 from service.worker.running import consumer
@@ -235,6 +236,24 @@ def test_a_worker_that_leaves_hands_its_graphs_over_and_gets_them_back(
     start_worker("w0")
     caller.wait_ready()  # by the report of the process before, perhaps
     eventually(lambda: not client.hexists(keys.draining, "w0"))
+
+
+def test_small_graphs_leave_side_by_side(
+    caller: Caller, pair: tuple[Worker, Worker], client: Any, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One after the other, a worker of 1,500 gave a third of them away in the time that it had."""
+    caller.load("h", grid(rows=3, columns=3, seed=5))
+    if client.hget(keys.owners, "h") != b"w0":
+        move(caller, "w0", "h")
+    side_by_side, prepare = threading.Barrier(2, timeout=10), Mover._prepare
+
+    def prepare_beside(self: Mover, *of: Any) -> bool:
+        side_by_side.wait()
+        return prepare(self, *of)
+
+    monkeypatch.setattr(Mover, "_prepare", prepare_beside)
+    pair[0].leave()
+    assert owners(client, keys) == {"g": "w1", "h": "w1"}
 
 
 def test_what_a_full_worker_has_no_room_for_goes_to_another(

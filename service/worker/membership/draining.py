@@ -1,11 +1,12 @@
 """A worker gives its graphs away: all when it is drained or leaves, and those that it has no room for.
 
-One after the other, on a thread of its own, so that the heartbeat and the graphs' own work go on meanwhile.
+Small ones a few at a time, on threads of their own, so that the heartbeat and the graphs' own work go on meanwhile.
 """
 
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import inf
 from typing import Final
@@ -31,6 +32,11 @@ ONE_S: Final = 5.0
 
 AGAIN_S: Final = 0.1
 """When a worker that leaves tries again to give what has not gone."""
+
+SIDE_BY_SIDE: Final = 4
+SMALL_BYTES: Final = 1 << 20
+"""Where all graphs are to go, `SIDE_BY_SIDE` of at most `SMALL_BYTES` move at a time: each mostly waits for Redis and
+for the other worker. Larger ones, which that worker is busy to read, go one after the other."""
 
 ROOM: Final = 0.8
 """The share of another worker's memory up to which it gets graphs that a full one has no room for."""
@@ -131,12 +137,15 @@ class Draining:
     def _give_all(self, send: Send, is_over: Callable[[], bool]) -> int:
         """Send every graph to where there is the most room; how many are left."""
         loads = self._ownership.loads()
-        names, n_sent = loads.owned_by(self._mover.worker), 0
-        for name in names:
-            if is_over():
-                break
-            n_sent += self._give(name, loads, send)
-        return len(names) - n_sent
+        names = loads.owned_by(self._mover.worker)
+
+        def give(name: str) -> bool:
+            return not is_over() and self._give(name, loads, send)
+
+        small = [name for name in names if loads.of_graph[name] <= SMALL_BYTES]
+        with ThreadPoolExecutor(SIDE_BY_SIDE, "giving") as threads:
+            n_sent = sum(threads.map(give, small))
+        return len(names) - n_sent - sum(map(give, names[len(small) :]))  # the smallest are the first
 
     def _give(self, name: str, loads: Loads, send: Send, most: float = inf) -> bool:
         """Send one graph to the emptiest of the others that can hold it at all, if no more than the share `most` of its
@@ -150,12 +159,13 @@ class Draining:
         to = min(shares, key=shares.__getitem__, default=None)
         if to is None or shares[to] > most or self._control.cancelled:
             return False
+        loads.of_worker[to] = loads.of_worker.get(to, 0) + n_bytes
         try:
             send(name, to)
         except GAVE_UP as error:
+            loads.of_worker[to] -= n_bytes
             log.warning("not_moved", graph=name, to=to, error=str(error))
             return False
-        loads.of_worker[to] = loads.of_worker.get(to, 0) + n_bytes
         return True
 
     def _move(self, name: str, to: str) -> None:
