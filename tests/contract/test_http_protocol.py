@@ -26,7 +26,7 @@ Address = tuple[str, int]
 
 class Echo:
     """An application that answers what it was asked; `/early` before it has read any of it, `/begun` with a pause
-    behind the head of the answer."""
+    behind the head of the answer, `/lines` without saying how long it is."""
 
     def __init__(self) -> None:
         self.disconnected: list[str] = []
@@ -48,8 +48,10 @@ class Echo:
         )  # so that what follows has come before this is answered
         headers = [[name.decode(), value.decode()] for name, value in scope["headers"]]
         content = json.dumps({"asked": f"{scope['method']} {scope['path']}", "body": body.decode(), "headers": headers})
-        length = str(len(content)).encode()
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
+        length = [] if scope["path"] == "/lines" else [(b"content-length", str(len(content)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": length})
+        if scope["path"] == "/lines":
+            await send({"type": "http.response.body", "body": b"[]\n", "more_body": True})
         await asyncio.sleep(1 if scope["path"] == "/begun" else 0)
         await send({"type": "http.response.body", "body": content.encode()})
 
@@ -132,6 +134,22 @@ def half_closed(address: Address, asked: bytes) -> bytes:
         while piece := connection.recv(65536):
             found += piece
     return found
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_who_asks_in_http_1_0_gets_no_chunks(address: Address, method: str) -> None:
+    """Their sizes stood between the lines of an answer, and before each event."""
+    for path, begins in (("/lines", b"[]\n{"), ("/quick", b"{")):
+        answer = half_closed(address, get(path).replace(b"GET", method.encode()).replace(b"HTTP/1.1", b"HTTP/1.0"))
+        head, _, body = answer.partition(b"\r\n\r\n")
+        assert b"transfer-encoding" not in head.lower()
+        assert b"connection: close" in head.lower()
+        assert (b"content-length" in head.lower()) == (path == "/quick")
+        if method == "GET":
+            assert body.startswith(begins)
+            assert body.endswith(b"}")
+        else:
+            assert body == b""
 
 
 def test_who_closes_its_own_side_is_answered(address: Address) -> None:

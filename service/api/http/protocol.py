@@ -24,6 +24,7 @@ from service.api.http.cookies import ours
 from service.api.http.corked import Corked
 from service.api.http.heads import end_of_head, is_in_chunks, no_http
 from service.api.http.timer import Timer
+from service.api.http.unchunked import without_chunks
 
 MAX_HEAD_BYTES: Final = 64 * 1024
 """Request line and headers together."""
@@ -199,6 +200,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if changes and in_chunks:
             raise Refused("a body in chunks goes with no offer of another protocol")
         super().on_headers_complete()
+        if self.scope["http_version"] == "1.0":
+            without_chunks(self.cycle)
         self._corked = Corked(self.transport, self.loop)
         self.cycle.transport = self._corked  # type: ignore[assignment]  # all that a cycle uses
         self._head_timer.stop()
