@@ -228,6 +228,9 @@ def test_a_worker_that_leaves_hands_its_graphs_over_and_gets_them_back(
     assert len(second.graphs.residents.all()[0].states) == 1
     assert caller.ask(Kind.MAX_FLOW, "g", MaxFlowArgs())["mode"] == "unchanged"
     assert client.hget(keys.homes, "g") == b"w0"
+    eventually(lambda: not client.exists(keys.lease("w0")))
+    refused = code_of(lambda: caller.reply(Kind.MOVE, "g", MoveArgs(to="w0")))
+    assert refused == "worker_unavailable", "nobody has drained it, and nothing can be taken back"
     second.leave()  # nobody is there who could have it
     assert owners(client, keys) == {"g": "w1"}
     eventually(lambda: not client.exists(keys.lease("w0"), keys.lease("w1")))

@@ -41,10 +41,10 @@ class Move:
         report = self._workers.report(to)
         if report is None:
             raise ServiceError("unknown_worker", f"there is no worker {to!r}")
-        if self._workers.is_draining(to):
-            raise ServiceError("worker_drained", f"worker {to} is drained: it gets no graph until that is taken back")
         if not (self._workers.is_alive(to) and report.ready):
             raise unavailable(f"worker {to} is away, or starting")
+        if self._workers.is_draining(to):
+            raise ServiceError("worker_drained", f"worker {to} is drained: it gets no graph until that is taken back")
         budget = budget_of(report)
         if n_bytes > budget:
             raise OutOfMemory(f"worker {to} may hold {budget} bytes in all, and the graph has {n_bytes}")
