@@ -13,21 +13,14 @@ from redis.exceptions import AuthenticationError, NoPermissionError
 from service.host.refusal import CannotServe
 from service.settings import Settings
 from service.store.connection import is_away
+from service.store.fitness import UNFIT, mode_of
 from service.store.keys import Keys
-from service.store.primary import understood
 from service.store.room import warn_of_eviction
 from service.telemetry.redaction import redacted
 
 PAUSE_S: Final = 0.25
 ANSWER_S: Final = 2.0
 """Time for one connection, and for its answer."""
-
-UNFIT: Final = {
-    "cluster": "is a cluster: the keys of one change would lie on several servers. Name a server with replicas",
-    "sentinel": "is a sentinel, which keeps no data: name the server that it watches",
-}
-"""Why a server in one of these modes cannot serve."""
-
 
 FORGETS: Final = (
     "Redis keeps no append-only file: changes since its last dump are lost when it stops. "
@@ -52,7 +45,7 @@ def await_redis(settings: Settings, stop: threading.Event) -> None:
     with closing(redis.Redis.from_url(settings.redis_location, protocol=2, **limits)) as client:
         while not stop.is_set():
             try:
-                mode = _mode(client)
+                mode = mode_of(client)
                 if mode in UNFIT:
                     raise CannotServe(f"{where} {UNFIT[mode]}")
                 client.unlink(Keys(settings.redis_prefix).nothing)
@@ -74,18 +67,6 @@ def await_redis(settings: Settings, stop: threading.Event) -> None:
                     waited = f"for {settings.redis_wait_s:g} s (HEADRACE_REDIS_WAIT_S)"
                     raise CannotServe(f"{where} has not answered {waited}: {error}") from None
                 stop.wait(PAUSE_S)
-
-
-def _mode(client: redis.Redis) -> str | None:
-    """`cluster`, `sentinel` or another mode of the server; None if its user may not ask."""
-    try:
-        found = client.info("server")
-    except redis.ResponseError as error:
-        if isinstance(understood(error), NoPermissionError):
-            return None
-        raise
-    mode: str | None = found.get("redis_mode") or found.get("server_mode")  # the latter of Valkey
-    return mode
 
 
 def _is_refused_tls(error: BaseException | None) -> bool:

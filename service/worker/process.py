@@ -29,6 +29,7 @@ from service.open_files import TooFewFiles, take_files
 from service.queue.models import WorkerReport
 from service.settings import Settings, SettingsError, read_settings
 from service.store.connection import connect
+from service.store.fitness import refuse_unfit
 from service.store.handover import Handover
 from service.store.keys import Keys
 from service.store.placed import Settling
@@ -165,6 +166,7 @@ class Worker:
         self._device = device_label(self._settings.engine, self._gpu)
         if self._has_lost_device():  # nobody is to wait for it, and others take its graphs
             return DEVICE_LOST
+        self._ask_redis(partial(refuse_unfit, self._redis))
         self._ask_redis(self._lease.acquire)
         self._ask_redis(self._consumer.listen)  # before others hear that it is ready
         self._ask_redis(self._draining.arrive)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -14,11 +15,14 @@ import pytest
 from structlog.testing import capture_logs
 from typer.testing import CliRunner
 
+from gpu_engine.select import open_engine
 from service.cli.main import app
 from service.host import redis_server
 from service.host.redis_wait import await_redis
 from service.host.refusal import CannotServe
 from service.settings import Settings
+from service.worker.process import Worker
+from tests.serving import eventually
 
 HIGHEST_OF_A_CLUSTER: Final = 55_535
 """Servers of a cluster speak to each other on a port that is greater by 10,000."""
@@ -75,6 +79,25 @@ def test_a_redis_that_can_never_serve_is_not_waited_for(
         settings = Settings(data_dir=tmp_path, redis_url=url, redis_wait_s=wait_s)
         with pytest.raises(CannotServe, match=f"^the Redis at {re.escape(url)} {words}"):
             await_redis(settings, threading.Event())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"), [(["--cluster-enabled", "yes"], "is a cluster: "), (["--sentinel"], "is a sentinel, ")]
+)
+def test_a_worker_of_a_container_is_not_ready_on_such_a_redis(arguments: list[str], words: str, tmp_path: Path) -> None:
+    """It was ready on a cluster, and each load was refused: "the log says why"."""
+    with a_redis(tmp_path, *arguments) as port, capture_logs() as lines:
+        settings = Settings(redis_url=f"redis://127.0.0.1:{port}/0")
+        worker = Worker(settings, "w", open_engine=partial(open_engine, choice="cpu"))
+        running = threading.Thread(target=worker.run)
+        running.start()
+        try:
+            eventually(lambda: bool(lines))
+        finally:
+            worker.stop()
+            running.join()
+    assert (lines[0]["event"], lines[0]["error"].startswith(f"Redis {words}")) == ("redis_away", True)
+    assert "started" not in {line["event"] for line in lines}
 
 
 def test_nothing_is_started_for_a_redis_that_can_never_serve(tmp_path: Path) -> None:
