@@ -15,7 +15,7 @@ from service.api import accept, headers, questions
 from service.api.app import create_app
 from service.api.bodies import arrow, encodings, parsing
 from service.api.bodies import receive as bodies
-from service.api.guards import admission, refusals, shares, wrong_keys
+from service.api.guards import admission, refusals, shares, shields, wrong_keys
 from service.api.headers import REQUEST_ID
 from service.api.http import chunks as http_chunks
 from service.api.http import closing as http_closing
@@ -120,6 +120,7 @@ FIXED = {
     "URL of a request": http_protocol.MAX_URL_BYTES,
     "headers of a request": http_protocol.MAX_HEADERS,
     "time for a head, or a TLS handshake": http_protocol.HEAD_TIMEOUT_S,
+    "scrapes of `/metrics` at a time beside them": shields.SCRAPES,
     "time for the next request on a connection": http_server.KEEP_ALIVE_S,
     "line before a chunk of a body": http_chunks.MAX_LENGTH_LINE,
     "lines behind the last chunk": http_chunks.MAX_TRAILER_BYTES,

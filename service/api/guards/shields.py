@@ -30,6 +30,12 @@ ENCODED: Final = [(name.lower().encode(), value.encode()) for name, value in HEA
 
 PROBES: Final = frozenset({"/livez", "/readyz", "/health"})
 
+SCRAPED: Final = "/metrics"
+
+SCRAPES: Final = 4
+"""Scrapes that pass at a time as probes do: of a process that refuses all else somebody wants to see just that, and
+Prometheus would take one that does not answer it for dead."""
+
 SLASH: Final = re.compile(rb"%2f", re.IGNORECASE)
 
 HSTS: Final = "max-age=31536000"
@@ -85,12 +91,12 @@ class Slashes:
 
 class Shedding:
     """Refuses what is over a number of requests at once, and over a key's share of them, before any of it is looked at;
-    probes pass."""
+    probes and a few scrapes pass."""
 
     def __init__(self, app: ASGIApp, limit: int) -> None:
         self._app = app
         self._limit = limit
-        self._now = 0
+        self._now = self._scrapes = 0
         self._turns = Turns()
         self._of_key: Counter[str] = Counter()
         """Open requests by the key id that they claim. Whether the key is good is decided behind this layer."""
@@ -98,6 +104,13 @@ class Shedding:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in PROBES:
             await self._app(scope, receive, send)
+            return
+        if scope["path"] == SCRAPED and self._scrapes < SCRAPES:
+            self._scrapes += 1
+            try:
+                await self._app(scope, receive, send)
+            finally:
+                self._scrapes -= 1
             return
         key_id = claimed_key(scope, Headers(scope=scope))
         detail = ""
