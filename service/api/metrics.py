@@ -126,7 +126,7 @@ def scrape(
     Where several API processes share a port, `siblings` has the families of each, this one's too, by its number.
     May run in any thread. It takes tens of milliseconds: what the workers sent is parsed.
     """
-    shown = [worker for worker in workers if worker.heartbeat_age_s < FORGOTTEN_AFTER_S]
+    shown = [worker for worker in workers if worker.alive or worker.heartbeat_age_s < FORGOTTEN_AFTER_S]
     own = _merged("process", siblings) if siblings else metrics.registry.collect()
     families = [*own, *_redis(redis), *_workers(shown), *_webhooks(webhooks), *_merged("worker", _parsed(texts))]
     return generate_latest(_Collected(families))

@@ -81,10 +81,16 @@ def test_without_redis_the_process_still_tells_of_itself() -> None:
 
 
 def test_a_worker_silent_for_a_day_is_forgotten() -> None:
-    workers = [worker("old", heartbeat_age_s=FORGOTTEN_AFTER_S + 1), worker("new", heartbeat_age_s=60)]
+    workers = [worker("old", alive=False, heartbeat_age_s=FORGOTTEN_AFTER_S + 1), worker("new", heartbeat_age_s=60)]
     figures = read(scrape(Metrics(), REDIS, workers, {}))
     assert figure(figures, "headrace_worker_up", worker="new") == 1
     assert figure(figures, "headrace_worker_up", worker="old") is None
+
+
+def test_a_worker_whose_clock_is_a_day_behind_is_not() -> None:
+    """It has its lease, and HeadraceNoWorkerReady fired."""
+    figures = read(scrape(Metrics(), REDIS, [worker("slow", heartbeat_age_s=FORGOTTEN_AFTER_S + 1)], {}))
+    assert figure(figures, "headrace_worker_ready", worker="slow") == 1
 
 
 def test_graphs_of_a_worker_that_is_away_are_not_counted() -> None:
