@@ -79,6 +79,22 @@ def test_a_lease_that_a_full_disk_refuses_is_one_line_at_each_beat(tmp_path: Pat
     assert "MISCONF" in lines[0]["error"]
 
 
+def test_a_worker_that_ends_lets_go_of_its_name_in_a_redis_without_memory(tmp_path: Path) -> None:
+    """That takes no last report of it. The next process of the name, or who takes over, would wait for the lease."""
+    settings = Settings(data_dir=tmp_path, redis_url=None)
+    keys = Keys(settings.redis_prefix)
+    report = WorkerReport(name="w0", pid=1, ready=True, engine="cpu", graphs=0, bytes=0, beat_at=0.0)
+    with redis_server.running(settings), connect(settings) as client:
+        lease = Lease(client, keys, "w0", 60.0, settings.redis_location)
+        lease.acquire()
+        lease.start(lambda: report, lambda: None, lambda: None)
+        eventually(lambda: client.hexists(keys.workers, "w0"))
+        with redis.Redis(unix_socket_path=str(settings.redis_socket)) as admin:
+            admin.config_set("maxmemory", 1)
+        lease.release()
+        assert not client.exists(keys.lease("w0"))
+
+
 def test_an_update_waits_for_as_long_as_a_disk_is_full(
     caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Container
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,7 +75,8 @@ class Lease:
         try:
             if self._redis.get(self._keys.lease(self.worker)) == self.token:
                 if self._report is not None:
-                    self._tell(self._report)
+                    with suppress(redis.RedisError):  # it is full, and lets go of the name all the same
+                        self._tell(self._report)
                 self._redis.delete(self._keys.lease(self.worker))
         except redis.RedisError:
             log.warning("lease_not_released", worker=self.worker)
