@@ -242,6 +242,8 @@ def refuse_idle(settings: Settings) -> None:
         raise SettingsError("HEADRACE_FSYNC is for the embedded Redis server: one of your own has its own settings")
     if settings.redis_url is None and settings.redis_wait_s is not None:
         raise SettingsError("HEADRACE_REDIS_WAIT_S is for a Redis of your own: the embedded one is started here")
+    if f"{PREFIX}REDIS_MAXMEMORY" in os.environ:
+        raise SettingsError("HEADRACE_REDIS_MAXMEMORY is for the store of the compose file: it limits nothing here")
     if settings.engine == "cpu" and settings.device_budget_bytes:
         raise SettingsError("HEADRACE_DEVICE_BUDGET_BYTES does nothing beside HEADRACE_ENGINE=cpu")
 
