@@ -18,6 +18,7 @@ from service.api.ending import GRACE_S, Ending
 from service.api.http.connections import MAX_CONNECTIONS, Connections, ServerConfig
 from service.api.http.protocol import BoundedProtocol
 from service.api.http.tls import Certificate, TlsProtocol
+from service.api.watchdog import Watchdog
 from service.beginning import refuse
 from service.collector import leave_alone_what_is_here
 from service.left_out import leave_out_pandas
@@ -36,18 +37,25 @@ a request as the service closes the connection has no answer, and tells its call
 
 
 class Server(uvicorn.Server):
-    """The server of uvicorn, in a process whose garbage collector does not look through the application again, and
-    which tells the application when it is about to end."""
+    """The server of uvicorn, in a process whose garbage collector does not look through the application again, which
+    tells the application when it is about to end, and which ends if its event loop hangs."""
 
     def __init__(self, config: ServerConfig) -> None:
         super().__init__(config)
         self._ending = config.ending
+        self._watchdog = Watchdog()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         leave_alone_what_is_here()
+        self._watchdog.begin()
+
+    async def on_tick(self, counter: int) -> bool:  # ten times a second
+        self._watchdog.sign()
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._watchdog.rest()
         self._ending.begin()
         await super().shutdown(sockets)
 
