@@ -14,12 +14,13 @@ from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, Valid
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from service.connections import redis_address
+from service.machine import memory_bytes
 
 PREFIX: Final = "HEADRACE_"
 READ_ELSEWHERE: Final = frozenset(
     {
         *("API_KEY", "URL", "KEPT_PREFIX", "BENCH_REAL", "FUZZ_SEEN"),
-        *("PUBLISH", "TLS_DIR", "REDIS_MAXMEMORY", "CUDA_VERSION"),
+        *("PUBLISH", "TLS_DIR", "CUDA_VERSION"),
         *("METRICS_KEY_FILE", "PROMETHEUS_CONFIG", "PROMETHEUS_PUBLISH", "GRAFANA_PUBLISH"),
     }
 )
@@ -68,6 +69,12 @@ def _hosts_alone(hosts: str) -> str:
     return hosts
 
 
+def _size_of_redis(size: str) -> str:
+    if re.fullmatch(r"([0-9]{1,15}(b|[kmg]b?)?)?", size, re.IGNORECASE) is None:
+        raise ValueError(f"should be a size in the words of Redis, such as 4gb, 512mb or 0 for none, not {size[:50]!r}")
+    return size
+
+
 def _no_empty_path(path: object) -> object:
     if path == "":
         raise ValueError("is empty, which would be the folder that this was started in: unset it, or name a path")
@@ -93,6 +100,8 @@ class Settings(BaseSettings):
     data_dir: NamedPath = Path(".headrace")
     fsync: Literal["everysec", "always"] = "everysec"
     """When the embedded server's append-only file reaches the disk. What a *process* kill leaves is the same."""
+    redis_maxmemory: Annotated[str, AfterValidator(_size_of_redis)] = ""
+    """Memory of the embedded server in its own words, such as `4gb`; 0: no limit. Empty: half of what there is."""
 
     host: str = Field(default="127.0.0.1", min_length=1)
     access_log: bool = True
@@ -103,7 +112,7 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(default=1 << 30, gt=0, le=MOST)
     max_json_bytes: int = Field(default=256 << 20, gt=0, le=MOST)
     """Limit of a body of JSON, and of any PATCH, once it is decoded."""
-    body_memory_bytes: int = Field(default=8 << 30, gt=0, le=MOST)
+    body_memory_bytes: int = Field(default_factory=lambda: min(8 << 30, memory_bytes() // 4), gt=0, le=MOST)
     """Memory of one API process and its parsers for bodies: as received, decoded, and what reading them may take."""
     max_edges: int = Field(default=2**30 - 1, gt=0, le=2**30 - 1)
     max_vertices: int = Field(default=2**31 - 2, gt=0, le=2**31 - 2)
@@ -125,8 +134,9 @@ class Settings(BaseSettings):
     """Threads on which the rows of one question are tried side by side, no more than there are cores."""
     engine: Annotated[str, AfterValidator(_known_engine)] = "auto"
     """`cuda:NAME` drains by a published system, for comparisons; the worker refuses unknown names."""
-    memory_budget_bytes: int = Field(default=8 << 30, gt=0, le=MOST)
-    """Host memory of one worker, for its graphs, their flow states and the solves that run."""
+    memory_budget_bytes: int = Field(default=0, ge=0, le=MOST)
+    """Host memory of one worker, for its graphs, their flow states and the solves that run. 0: half of what there is,
+    in equal parts for the workers that one command starts."""
     device_budget_bytes: int = Field(default=0, ge=0, le=MOST)
     """Device memory of one worker. 0: an equal part of `service.worker.process.DEVICE_SHARE` of the device, or all of
     that for a worker which is bound to it."""
@@ -193,6 +203,11 @@ class Settings(BaseSettings):
         return folder_of_sockets() / f"headrace-{digest}" / "redis.sock"
 
     @property
+    def host_budget(self) -> int:
+        """Bytes of host memory that a worker has, which shares them with no other."""
+        return self.memory_budget_bytes or memory_bytes() // 2
+
+    @property
     def redis_location(self) -> str:
         """The URL every process connects to."""
         if self.redis_url:
@@ -242,8 +257,8 @@ def refuse_idle(settings: Settings) -> None:
         raise SettingsError("HEADRACE_FSYNC is for the embedded Redis server: one of your own has its own settings")
     if settings.redis_url is None and settings.redis_wait_s is not None:
         raise SettingsError("HEADRACE_REDIS_WAIT_S is for a Redis of your own: the embedded one is started here")
-    if f"{PREFIX}REDIS_MAXMEMORY" in os.environ:
-        raise SettingsError("HEADRACE_REDIS_MAXMEMORY is for the store of the compose file: it limits nothing here")
+    if settings.redis_url is not None and settings.redis_maxmemory:
+        raise SettingsError("HEADRACE_REDIS_MAXMEMORY is for the embedded Redis server: one of your own has its own")
     if settings.engine == "cpu" and settings.device_budget_bytes:
         raise SettingsError("HEADRACE_DEVICE_BUDGET_BYTES does nothing beside HEADRACE_ENGINE=cpu")
 

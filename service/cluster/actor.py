@@ -13,7 +13,7 @@ from typing import Any
 import ray
 
 from gpu_engine.select import missing_device, open_engine, why_not
-from service.open_files import raise_limit
+from service.machine import raise_limit
 from service.settings import read_settings
 from service.telemetry import logs
 from service.telemetry.doubts import warn_of_redis_address

@@ -1,6 +1,6 @@
 """The limit of open files, as `headrace serve` and `headrace worker` hand it on to what they start."""
 
-from service import open_files
+from service import machine
 from service.host.refusal import CannotServe
 
 
@@ -9,6 +9,6 @@ def take_files() -> None:
 
     For Redis as well, which takes as many connections as it may open files."""
     try:
-        open_files.take_files()
-    except open_files.TooFewFiles as error:
+        machine.take_files()
+    except machine.TooFewFiles as error:
         raise CannotServe(str(error)) from None

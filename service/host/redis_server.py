@@ -23,6 +23,7 @@ from redis.retry import Retry
 from service.host import redis_acl
 from service.host import torn_log as aof
 from service.host.redis_program import Program, identify, unreadable, without_manifest
+from service.machine import memory_bytes
 from service.settings import Settings
 
 OLDEST: Final = (6, 2)
@@ -107,6 +108,7 @@ def start(settings: Settings, *arguments: str, **options: Any) -> "subprocess.Po
     command = [program.path, "--port", "0", "--unixsocket", str(settings.redis_socket), "--unixsocketperm", "700"]
     command += ["--dir", str(data), "--logfile", str(data / "redis.log"), "--daemonize", "no"]
     command += ["--appendonly", "yes", "--appendfsync", settings.fsync, "--save", ""]
+    command += ["--maxmemory", settings.redis_maxmemory or str(memory_bytes() // 2)]
     command += ["--maxmemory-policy", "noeviction", "--user", *redis_acl.acl("", None), *arguments]
     quiet = subprocess.DEVNULL
     return subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, **options)

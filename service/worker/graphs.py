@@ -100,7 +100,7 @@ class Graphs:
     ) -> None:
         """`is_wanted` says whether commands of a graph wait in its lane, `tasks` which commands were read and have not
         ended, `has_lost_device` whether the worker has called `stop` because its device does nothing any more."""
-        budget = Footprint(settings.memory_budget_bytes, settings.device_budget_bytes)
+        budget = Footprint(settings.host_budget, settings.device_budget_bytes)
         self.residents = Residents(budget, self._spilled)
         self._counters = Counters()
         self._displaced: deque[str] = deque(maxlen=MOST_DISPLACED)

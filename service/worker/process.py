@@ -25,7 +25,7 @@ from gpu_engine.select import device_bytes, device_label, open_engine
 from service.beginning import refuse
 from service.collector import leave_alone_what_is_here
 from service.left_out import leave_out_pandas
-from service.open_files import TooFewFiles, take_files
+from service.machine import TooFewFiles, take_files
 from service.queue.models import WorkerReport
 from service.settings import Settings, SettingsError, read_settings
 from service.store.connection import connect
@@ -197,7 +197,7 @@ class Worker:
         workers = settings.workers if self._gpu is None else 1
         share = int(DEVICE_SHARE * device_bytes(settings.engine)) // workers
         device = 0 if settings.engine == "cpu" else settings.device_budget_bytes or share
-        return Footprint(settings.memory_budget_bytes, device)
+        return Footprint(settings.host_budget, device)
 
     def stop(self) -> None:
         """Stop from any thread. What runs is let go of, and is pending for whoever has the name next."""

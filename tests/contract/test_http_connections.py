@@ -19,7 +19,7 @@ import uvloop
 from service.api.http.connections import Connections
 from service.api.http.server import config, descriptors
 from service.api.turns import Turns
-from service.open_files import ENOUGH, OWN_FILES, room_for_callers
+from service.machine import ENOUGH, OWN_FILES, room_for_callers
 from service.settings import Settings
 from tests.api_process import ApiProcess, api_process
 from tests.prober import Latencies, probing

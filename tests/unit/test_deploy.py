@@ -36,6 +36,7 @@ FIXED = {
     "redis_wait_s": "`headrace serve` and `headrace worker` heed it; a container waits, or is restarted",
     "data_dir": "the embedded server is not used",
     "fsync": "compose hands HEADRACE_FSYNC to the store itself",
+    "redis_maxmemory": "compose hands HEADRACE_REDIS_MAXMEMORY to the store itself",
     "host": "the image's command listens on every address of the container; HEADRACE_PUBLISH says where on the host",
     "port": "the image's command has it; HEADRACE_PUBLISH says which on the host",
     "api_processes": "compose starts as many containers, of one process each",

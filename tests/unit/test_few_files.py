@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from service.beginning import REFUSED
-from service.open_files import FEWEST
+from service.machine import FEWEST
 
 
 @pytest.mark.parametrize("words", ["serve --port 0", "worker --redis-url redis://127.0.0.1:1/0 --name w"])
@@ -37,10 +37,10 @@ def test_nor_does_a_process_start_that_is_started_by_itself(words: str) -> None:
 def test_a_process_may_open_as_many_files_as_the_machine_allows(soft: int, hard: int, after: int) -> None:
     program = f"""
 from resource import RLIMIT_NOFILE, getrlimit, setrlimit
-from service import open_files
-open_files.ENOUGH = 2048
+from service import machine
+machine.ENOUGH = 2048
 setrlimit(RLIMIT_NOFILE, ({soft}, {hard}))
-print(open_files.raise_limit(), *getrlimit(RLIMIT_NOFILE))
+print(machine.raise_limit(), *getrlimit(RLIMIT_NOFILE))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.split() == [str(after), str(after), str(hard)]

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from service.host import redis_acl
-from service.settings import Settings, refuse_unknown
+from service.settings import refuse_unknown
 from tests.rehearsal.manifests import FOLDER, containers, render, secured
 
 Objects: TypeAlias = list[dict[str, Any]]
@@ -105,7 +105,8 @@ def test_keys_are_asked_for_from_the_beginning() -> None:
     settings = dict(line.split("=", 1) for line in lines)
     refuse_unknown(settings)
     assert settings["HEADRACE_REQUIRE_KEYS"] == "true"
-    assert int(settings["HEADRACE_MEMORY_BUDGET_BYTES"]) == Settings.model_fields["memory_budget_bytes"].default
+    requests = PODS["headrace-worker"]["spec"]["containers"][0]["resources"]["requests"]
+    assert (int(settings["HEADRACE_MEMORY_BUDGET_BYTES"]), requests["memory"]) == (8 << 30, "10Gi")
 
 
 @needs_kubectl

@@ -70,7 +70,8 @@ def test_many_vertices_in_a_few_bytes_are_refused(caller: Caller, start_worker: 
     blob = caller.run(caller.dispatcher.blobs.put(pack(EdgeList(n_vertices, *ends, np.array([1], np.int64)))))
     needed = on_cpu(Counts(n_vertices, 1, 2)).of_one_state.host + 1
     detail = problem(caller, Kind.LOAD, "g", LoadArgs(blob=blob))
-    said = f"{needed} more bytes of host memory are needed, 0 of {8 << 30} are in use; 1 edge joins few of these"
+    budget = Settings().host_budget
+    said = f"{needed} more bytes of host memory are needed, 0 of {budget} are in use; 1 edge joins few of these"
     assert detail.startswith(said)
     assert code_of(lambda: caller.reply(Kind.MAX_FLOW, "g", MaxFlowArgs())) == "unknown_graph"
 
@@ -243,7 +244,7 @@ def test_workers_share_a_device(
     start_worker(workers=2, device_budget_bytes=stated)
     caller.wait_ready()
     (report,) = caller.run(caller.dispatcher.watch.workers())
-    assert (report.budget_bytes, report.device_budget_bytes, report.device_bytes) == (8 << 30, budget, 0)
+    assert (report.budget_bytes, report.device_budget_bytes, report.device_bytes) == (Settings().host_budget, budget, 0)
 
 
 def test_a_network_too_large_for_the_device_stays_on_the_host(caller: Caller, start_worker: StartWorker) -> None:

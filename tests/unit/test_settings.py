@@ -148,7 +148,11 @@ def test_processes_begin_with_the_settings_that_their_parent_has(monkeypatch: py
     [
         ({"REDIS_URL": "redis://localhost:1", "HEADRACE_FSYNC": "always"}, "HEADRACE_FSYNC is for the embedded Redis"),
         ({"HEADRACE_REDIS_WAIT_S": "1"}, "HEADRACE_REDIS_WAIT_S is for a Redis of your own"),
-        ({"HEADRACE_REDIS_MAXMEMORY": "2gb"}, "HEADRACE_REDIS_MAXMEMORY is for the store of the compose file"),
+        (
+            {"REDIS_URL": "redis://localhost:1", "HEADRACE_REDIS_MAXMEMORY": "2gb"},
+            "HEADRACE_REDIS_MAXMEMORY is for the embedded Redis",
+        ),
+        ({"HEADRACE_REDIS_MAXMEMORY": "2 GiB"}, "HEADRACE_REDIS_MAXMEMORY: should be a size"),
         (
             {"HEADRACE_ENGINE": "cpu", "HEADRACE_DEVICE_BUDGET_BYTES": "1000"},
             "HEADRACE_DEVICE_BUDGET_BYTES does",

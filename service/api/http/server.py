@@ -22,7 +22,7 @@ from service.api.watchdog import Watchdog
 from service.beginning import refuse
 from service.collector import leave_alone_what_is_here
 from service.left_out import leave_out_pandas
-from service.open_files import TooFewFiles, raise_limit, room_for_callers, take_files
+from service.machine import TooFewFiles, raise_limit, room_for_callers, take_files
 from service.settings import Settings, SettingsError, read_settings
 from service.telemetry import logs
 from service.telemetry.doubts import warn_of_redis_address

@@ -1,7 +1,16 @@
-"""How many files and sockets a process may have open, and how many of them may be connections of callers."""
+"""What this machine allows a process: memory, of which the usual limits are parts, and open files, of which some are
+connections of callers."""
 
+import os
 import resource
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path, PurePosixPath
 from typing import Final
+
+GROUPS: Final = Path("/proc/self/cgroup")
+MOUNTED: Final = Path("/sys/fs/cgroup")
 
 ENOUGH: Final = 65_536
 """More than any process here opens; some machines allow a thousand million, which others' loops then run through."""
@@ -11,6 +20,35 @@ OWN_FILES: Final = 144
 
 FEWEST: Final = OWN_FILES + 112
 """Files that leave a few callers, who may take two each, and what Redis keeps for itself."""
+
+
+@cache
+def memory_bytes(groups: Path = GROUPS, mounted: Path = MOUNTED) -> int:
+    """The memory of this machine, or of the container or unit that this process runs in if that has less: the least
+    limit of its control groups of either version (cgroups(7))."""
+    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    for file in _limits(groups, mounted):
+        with suppress(OSError, ValueError):  # it is not there, or says `max`
+            limits.append(int(file.read_text()))
+    return min(limits)
+
+
+def _limits(groups: Path, mounted: Path) -> Iterator[Path]:
+    try:
+        lines = groups.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        number, controllers, within = line.split(":", 2)
+        if number == "0":
+            folder, name = mounted, "memory.max"
+        elif "memory" in controllers.split(","):
+            folder, name = mounted / "memory", "memory.limit_in_bytes"
+        else:
+            continue
+        place = PurePosixPath(within).relative_to("/")  # as the host names it: a container may not see all of it
+        for part in (place, *place.parents):
+            yield folder / part / name
 
 
 class TooFewFiles(Exception):
