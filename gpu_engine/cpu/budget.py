@@ -2,7 +2,7 @@
 
 The budget is in arcs scanned, and grows where few phases are to be expected: where few paths can exist, where the sides
 meet after few layers, and more of these where all capacities are equal. It is small where other algorithms do better:
-in long and narrow networks, and where excesses or deficits stand everywhere.
+in long and narrow networks, and where excesses or deficits stand everywhere, or many of them on wide arcs.
 """
 
 from typing import Final, NamedTuple
@@ -163,8 +163,19 @@ def widths(flow: Pseudoflow) -> Widths:
 
 @njit(nogil=True, cache=True)
 def are_few(ends: Ends, narrow: int, repair: bool) -> bool:
-    """Whether few paths can exist, by what the excesses and the deficits add up to; ``narrow`` as in `budget_for`."""
-    return bool(min(ends.up, ends.down) <= (FEW_PATHS_OF_REPAIR if repair else FEW_PATHS) * narrow)
+    """Whether few paths can exist, by what the excesses and the deficits add up to, and are needed, by what each of
+    them holds in the mean; ``narrow`` as in `budget_for`. A repair has few ends, so the latter is left out there."""
+    if repair:
+        return bool(min(ends.up, ends.down) <= FEW_PATHS_OF_REPAIR * narrow)
+    held = min(ends.up / max(1, ends.n_excesses), ends.down / max(1, ends.n_deficits))
+    return bool(min(ends.up, ends.down) <= FEW_PATHS * min(held, narrow))
+
+
+@njit(nogil=True, cache=True)
+def are_wide(ends: Ends, narrow: int) -> bool:
+    """Whether arcs are wide for all that is to move, and yet it takes many paths, one for each end: then amounts had
+    better go on together, as they do in push-relabel and in the pseudoflow algorithm. Not of a repair."""
+    return bool(min(ends.up, ends.down) <= FEW_PATHS * narrow) and not are_few(ends, narrow, repair=False)
 
 
 @njit(nogil=True, cache=True)
@@ -178,9 +189,10 @@ def budget_for(flow: Pseudoflow, ends: Ends, capacities: Widths, repair: bool) -
     share = FREE_SHARE
     amounts = min(ends.up / max(1, ends.n_excesses), ends.down / max(1, ends.n_deficits))
     equal = capacities.equal and amounts <= AMOUNTS * capacities.narrow
+    crowded = (ends.n_excesses + ends.n_deficits) * (CROWDED_EQUAL if equal else CROWDED) > len(flow.role)
     if are_few(ends, capacities.narrow, repair):
         share = REPAIR_SHARE if repair else FEW_SHARE
-    elif (ends.n_excesses + ends.n_deficits) * (CROWDED_EQUAL if equal else CROWDED) > len(flow.role):
+    elif crowded or (not repair and are_wide(ends, capacities.narrow)):
         share = 0.0
     most, one_way = share * size, equal and capacities.one_way
     return Budget(limit=most, phase=most, may_grow=not repair, equal=equal, one_way=one_way)

@@ -7,7 +7,8 @@ tighter bound: there the minimum cut is expected, and what cannot pass it is fou
 and narrow networks push-relabel goes first (`gpu_engine.cpu.push_relabel`), in their repairs as well, and in thin ones
 where it does not come on, again after a while; where both sides fan out as trees do, or stand in parts of a shallow
 network that few arcs join, the incremental search. Where few paths can exist and the attempt takes long, push-relabel
-is tried, then the incremental search, then the attempt again.
+is tried, then the incremental search, then the attempt again. Where arcs are wide for all that is to move, and ends are
+many (`gpu_engine.cpu.budget.are_wide`), there is no attempt: push-relabel is tried if all may arrive (`may_arrive`).
 """
 
 from typing import Final
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.control import Control
 from gpu_engine.cpu import greedy, ibfs
-from gpu_engine.cpu.budget import MORE_SHARE, Budget, are_few, budget_for, settled, widths
+from gpu_engine.cpu.budget import MORE_SHARE, Budget, are_few, are_wide, budget_for, settled, widths
 from gpu_engine.cpu.forests import Forests
 from gpu_engine.cpu.pseudoflow import (
     CANCEL,
@@ -155,6 +156,15 @@ def less_behind(ends: Ends, begin: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
+def may_arrive(ends: Ends) -> bool:
+    """Whether the side with fewer ends may let pass all that the other side has. If not, its own arcs are the cut, as
+    far as is known, and the pseudoflow algorithm has next to nothing to do from there."""
+    if ends.n_deficits < ends.n_excesses:
+        return bool(ends.up <= TIGHTER * ends.down)
+    return bool(ends.down <= TIGHTER * ends.up)
+
+
+@njit(nogil=True, cache=True)
 def mark_cut(flow: Pseudoflow, reach: Reach, attempted: AttemptResult, side: BoolArray) -> None:
     """Write the side of the excesses, after an attempt that has found a cut."""
     exhausted = attempted.kind == SOURCE_CUT
@@ -204,6 +214,7 @@ def move_excess(
     """
     size, capacities = len(flow.role) + len(flow.head), widths(flow)
     attempted = attempt(flow, reach, ends, budget_for(flow, ends, capacities, repair=False), slots)
+    together = are_wide(ends, capacities.narrow) and may_arrive(ends)
     unsettled = attempted.kind == GAVE_UP and slots[CANCEL] == 0
     if attempted.narrow:
         slots[NARROW] = 1
@@ -222,7 +233,7 @@ def move_excess(
         if slots[CANCEL] != 0:
             return False
     if attempted.kind == GAVE_UP:
-        pushing = PUSHED_SIZES * size if attempted.narrow else 0.0
+        pushing = PUSHED_SIZES * size if attempted.narrow or together else 0.0
         thin = attempted.thin and attempted.narrow
         return run(flow, forest, side, begins_behind(attempted, begin), pushing, np.inf, slots, thin=thin, only=False)
     mark_cut(flow, reach, attempted, side)
@@ -281,7 +292,7 @@ def drain_kernel(
         negate(flow.excess)
     ends = list_ends(flow, reach)
     stand_close = (ends.n_excesses + ends.n_deficits) * STANDING_CLOSE >= len(flow.role)
-    if stand_close and greedy.beside(flow, reach.excesses, ends.n_excesses):
+    if stand_close and greedy.stand_beside(flow, ends, reach):
         done = move_between_neighbours(flow, forest, reach, forests, side, ends, begin, limit, slots)
     elif repair:
         done = repair_excess(flow, forest, reach, side, ends, begin, narrow, limit, slots)

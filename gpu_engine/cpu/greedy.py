@@ -61,17 +61,26 @@ looks at the whole row."""
 
 
 @njit(nogil=True, cache=True)
-def beside(flow: Pseudoflow, excesses: Index, count: int) -> bool:
-    """Whether residual arcs of excesses lead to deficits and hardly to other ordinary vertices, by a sample."""
+def stand_beside(flow: Pseudoflow, ends: Ends, reach: Reach) -> bool:
+    """Whether residual arcs join excesses and deficits, and hardly anything else to either, by a sample. Where there is
+    a deficit at each vertex and one excess, say, that lies beside deficits, but most deficits beside others."""
+    ahead = lead_across(flow, reach.excesses, ends.n_excesses, 1)
+    return bool(ahead and lead_across(flow, reach.deficits, ends.n_deficits, -1))
+
+
+@njit(nogil=True, cache=True)
+def lead_across(flow: Pseudoflow, vertices: Index, count: int, sign: int) -> bool:
+    """Whether residual arcs of excesses (``sign`` 1) lead to deficits and hardly to other ordinary vertices, or those
+    into deficits (-1) come from excesses, by a sample."""
     good, bad = 0, 0
     for i in range(min(count, SAMPLED_VERTICES)):
-        v = excesses[i * count // min(count, SAMPLED_VERTICES)]
+        v = vertices[i * count // min(count, SAMPLED_VERTICES)]
         row = flow.row_offsets[v]
-        for k in range(min(SAMPLED_ARCS, flow.row_offsets[v + 1] - row)):
-            w = flow.head[row + k]
-            if flow.role[w] != ORDINARY or flow.residual[row + k] == 0:
+        for a in range(row, row + min(SAMPLED_ARCS, flow.row_offsets[v + 1] - row)):
+            w = flow.head[a]
+            if flow.role[w] != ORDINARY or flow.residual[a if sign > 0 else flow.reverse_arc[a]] == 0:
                 continue
-            if flow.excess[w] < 0:
+            if sign * flow.excess[w] < 0:
                 good += 1
             else:
                 bad += 1

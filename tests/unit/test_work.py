@@ -231,6 +231,36 @@ def test_ladders_are_given_up_by_searches_from_both_ends() -> None:
     assert counters["relabels"] > 0
 
 
+def line(inflow: range, outflow: range, capacity: int, n: int = 10_000) -> EdgeList:
+    """Vertices in a row, each joined to the next; as much flows in, in equal parts, as out::
+
+    s s s          t t t
+    | | |          | | |
+    o-o-o-o-  ...  o-o-o
+    """
+    into, out = np.asarray(inflow), np.asarray(outflow)
+    tail = np.concatenate([np.arange(n - 1), np.full(len(into), n), out]).astype(np.int32)
+    head = np.concatenate([np.arange(1, n), into, np.full(len(out), n + 1)]).astype(np.int32)
+    each = np.lcm(len(into), len(out))
+    amount = np.repeat([capacity, each // len(into), each // len(out)], [n - 1, len(into), len(out)])
+    return EdgeList(n + 2, tail, head, amount, undirected=True, source=n, sink=n + 1)
+
+
+@pytest.mark.parametrize(
+    ("inflow", "outflow"),
+    [
+        (range(5_000), range(5_000, 10_000)),
+        (range(9_999), range(9_999, 10_000)),
+        (range(0, 9_999, 20), range(9_999, 10_000)),
+        (range(1), range(1, 10_000)),
+    ],
+)
+def test_many_ends_of_wide_links_are_served_together(inflow: range, outflow: range) -> None:
+    """One path after the other, and then a search from both ends, took eight sizes and more."""
+    size, counters = size_and_counters(line(inflow, outflow, 10**6))
+    assert counters["arcs_scanned"] < 4 * size
+
+
 def test_point_to_point_on_roads_looks_at_part_of_them() -> None:
     edges = drawn(Instance("osm-andorra", "real", file="osm-andorra.npz"))
     asked = [Terminals.of([s], [t]) for s, t in pairs.drawn(edges, 20)]
