@@ -207,6 +207,11 @@ class Settings(BaseSettings):
         """Bytes of host memory that a worker has, which shares them with no other."""
         return self.memory_budget_bytes or memory_bytes() // 2
 
+    def of_one_worker(self, n_workers: int) -> "Settings":
+        """The settings of each of so many workers that share a machine."""
+        budget = self.memory_budget_bytes or self.host_budget // n_workers
+        return self.model_copy(update={"memory_budget_bytes": budget})
+
     @property
     def redis_location(self) -> str:
         """The URL every process connects to."""

@@ -52,6 +52,9 @@ CROWDED_EQUAL: Final = 2
 AMOUNTS: Final = 16
 """Capacities count as equal only if the mean excess, or the mean deficit, is at most this many times a capacity."""
 
+TIGHTER: Final = 1.1
+"""The pseudoflow algorithm starts from the deficits if their bound of the flow is lower by more than this factor."""
+
 LONG: Final = 64
 """A network is long if the first phase has at least this many layers."""
 NARROW: Final = 128
@@ -176,6 +179,17 @@ def are_wide(ends: Ends, narrow: int) -> bool:
     """Whether arcs are wide for all that is to move, and yet it takes many paths, one for each end: then amounts had
     better go on together, as they do in push-relabel and in the pseudoflow algorithm. Not of a repair."""
     return bool(min(ends.up, ends.down) <= FEW_PATHS * narrow) and not are_few(ends, narrow, repair=False)
+
+
+@njit(nogil=True, cache=True)
+def move_together(ends: Ends, narrow: int) -> bool:
+    """Whether arcs are wide, as `are_wide` has it, and the side with fewer ends may let pass all that the other has. If
+    it may not, its own arcs are the cut, as far as is known, and the pseudoflow algorithm has next to nothing to do."""
+    if not are_wide(ends, narrow):
+        return False
+    if ends.n_deficits < ends.n_excesses:
+        return bool(ends.up <= TIGHTER * ends.down)
+    return bool(ends.down <= TIGHTER * ends.up)
 
 
 @njit(nogil=True, cache=True)

@@ -8,7 +8,7 @@ and narrow networks push-relabel goes first (`gpu_engine.cpu.push_relabel`), in 
 where it does not come on, again after a while; where both sides fan out as trees do, or stand in parts of a shallow
 network that few arcs join, the incremental search. Where few paths can exist and the attempt takes long, push-relabel
 is tried, then the incremental search, then the attempt again. Where arcs are wide for all that is to move, and ends are
-many (`gpu_engine.cpu.budget.are_wide`), there is no attempt: push-relabel is tried if all may arrive (`may_arrive`).
+many (`gpu_engine.cpu.budget.are_wide`), there is no attempt: push-relabel is tried if all may arrive.
 """
 
 from typing import Final
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.control import Control
 from gpu_engine.cpu import greedy, ibfs
-from gpu_engine.cpu.budget import MORE_SHARE, Budget, are_few, are_wide, budget_for, settled, widths
+from gpu_engine.cpu.budget import MORE_SHARE, TIGHTER, Budget, are_few, budget_for, move_together, settled, widths
 from gpu_engine.cpu.forests import Forests
 from gpu_engine.cpu.pseudoflow import (
     CANCEL,
@@ -40,9 +40,6 @@ from gpu_engine.types import BoolArray, Links, UnitArray
 EITHER: Final = 0
 AHEAD: Final = 1
 BEHIND: Final = 2
-
-TIGHTER: Final = 1.1
-"""The pseudoflow algorithm starts from the deficits if their bound of the flow is lower by more than this factor."""
 
 STANDING_CLOSE: Final = 8
 """The greedy flow is tried if at least one vertex in this many has an excess or a deficit."""
@@ -156,15 +153,6 @@ def less_behind(ends: Ends, begin: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def may_arrive(ends: Ends) -> bool:
-    """Whether the side with fewer ends may let pass all that the other side has. If not, its own arcs are the cut, as
-    far as is known, and the pseudoflow algorithm has next to nothing to do from there."""
-    if ends.n_deficits < ends.n_excesses:
-        return bool(ends.up <= TIGHTER * ends.down)
-    return bool(ends.down <= TIGHTER * ends.up)
-
-
-@njit(nogil=True, cache=True)
 def mark_cut(flow: Pseudoflow, reach: Reach, attempted: AttemptResult, side: BoolArray) -> None:
     """Write the side of the excesses, after an attempt that has found a cut."""
     exhausted = attempted.kind == SOURCE_CUT
@@ -214,7 +202,7 @@ def move_excess(
     """
     size, capacities = len(flow.role) + len(flow.head), widths(flow)
     attempted = attempt(flow, reach, ends, budget_for(flow, ends, capacities, repair=False), slots)
-    together = are_wide(ends, capacities.narrow) and may_arrive(ends)
+    together = move_together(ends, capacities.narrow)
     unsettled = attempted.kind == GAVE_UP and slots[CANCEL] == 0
     if attempted.narrow:
         slots[NARROW] = 1

@@ -24,6 +24,20 @@ ENDED = 1
 """Exit status of an actor's process whose worker ended unasked."""
 
 
+SHARING = 4
+"""How many workers without a GPU may share a machine, as far as one of them knows: Ray spreads them."""
+
+
+def workers_beside(needs_gpu: bool) -> int:
+    """How many workers share the memory of this machine, this one counted: as many as it has GPUs."""
+    if not needs_gpu:
+        return SHARING
+    here = ray.get_runtime_context().get_node_id()
+    nodes: Any = ray.nodes  # which Ray gives no types
+    (gpus,) = (node["Resources"].get("GPU", 1) for node in nodes() if node["NodeID"] == here)
+    return max(1, int(gpus))
+
+
 class WorkerActor:
     """A worker by its name. Its settings are those in the environment of `ray start` on the machine."""
 
@@ -34,7 +48,7 @@ class WorkerActor:
         warn_of_redis_address(settings)
         if settings.redis_url is None:
             raise RuntimeError("set HEADRACE_REDIS_URL for `ray start` on each machine: workers meet in Redis")
-        gpu = None
+        settings, gpu = settings.of_one_worker(workers_beside(needs_gpu)), None
         if needs_gpu:
             if missing := missing_device():
                 raise RuntimeError(f"worker {name} is for a GPU: {missing}")

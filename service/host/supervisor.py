@@ -121,7 +121,7 @@ def _children(
 ) -> Sequence[Child]:
     """In the order of starting: Redis if it is ours, the workers, the API processes. They are stopped the other way
     round."""
-    environment = environment_of(share_memory(settings, len(workers)))
+    environment = environment_of(settings.of_one_worker(len(workers)))
 
     def python(
         module: str, *arguments: str, more: Mapping[str, str], descriptors: Sequence[int] = ()
@@ -211,12 +211,6 @@ def _is_ready(url: str) -> bool:
             return bool(response.status == 200)
     except (urllib.error.URLError, OSError):
         return False
-
-
-def share_memory(settings: Settings, n_workers: int) -> Settings:
-    """The settings of each of so many workers on this machine."""
-    budget = settings.memory_budget_bytes or settings.host_budget // n_workers
-    return settings.model_copy(update={"memory_budget_bytes": budget})
 
 
 def environment_of(settings: Settings) -> dict[str, str]:

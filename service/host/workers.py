@@ -14,7 +14,7 @@ from service.host.gpus import WorkerPlan, check_engine, plan
 from service.host.kernels import check_kernels
 from service.host.redis_wait import await_redis
 from service.host.refusal import CannotServe
-from service.host.supervisor import POLL_S, STDERR, STOP_WORKER_S, environment_of, share_memory
+from service.host.supervisor import POLL_S, STDERR, STOP_WORKER_S, environment_of
 from service.settings import Settings
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -44,7 +44,7 @@ def work(settings: Settings, name: str) -> None:
     stop = threading.Event()
     end_by_signals(stop)
     await_redis(settings, stop)
-    each = share_memory(settings, len(workers))
+    each = settings.of_one_worker(len(workers))
     children = [Child(worker.name, _start(each, worker), STOP_WORKER_S) for worker in workers]
     try:
         while not stop.wait(POLL_S):

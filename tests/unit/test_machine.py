@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from service.host.supervisor import share_memory
 from service.machine import memory_bytes
 from service.settings import Settings
 
@@ -46,6 +45,6 @@ def test_workers_of_one_command_share_what_there_is(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("service.settings.memory_bytes", lambda: 1 << 32)
     settings = Settings()
     assert (settings.host_budget, settings.body_memory_bytes) == (1 << 31, 1 << 30)
-    assert share_memory(settings, 4).host_budget == 1 << 29
+    assert settings.of_one_worker(4).host_budget == 1 << 29
     said = Settings(memory_budget_bytes=5000)
-    assert share_memory(said, 4).host_budget == said.host_budget == 5000
+    assert said.of_one_worker(4).host_budget == said.host_budget == 5000
