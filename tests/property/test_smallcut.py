@@ -122,7 +122,7 @@ def matched(edges: EdgeList) -> int:
     after = before.copy()
     flow, reach = kernel_view(after), Scratch().reach(n)
     ends = list_ends(flow, reach)
-    assert greedy.beside(flow, reach.excesses, ends.n_excesses)
+    assert greedy.stand_beside(flow, ends, reach)
     greedy.match(flow, np.empty(n, np.int32), reach.trail, Control().slots)
     check_pseudoflow(before, after, "greedy")
     assert (np.sign(after.excess) * np.sign(before.excess) >= 0).all()
