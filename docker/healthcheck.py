@@ -1,5 +1,5 @@
 """Whether this container works, as its exit status: ``healthcheck.py api [PORT]``, ``worker NAME``, ``workers START``
-for all that run in it and whose names start so, or ``store``.
+for all whose names start so, or ``store``.
 
 ``lives NAME`` asks whether a worker is to be started again: as ``worker``, but not while the store is away, or takes no
 writes, for which no worker is to blame.
@@ -8,8 +8,6 @@ writes, for which no worker is to blame.
 import os
 import ssl
 import sys
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 from urllib.request import HTTPSHandler, ProxyHandler, build_opener
 
@@ -47,17 +45,6 @@ def main(words: list[str]) -> int:
         return 1
 
 
-def running() -> set[str]:
-    """The names of the workers whose processes this container has. The store also knows those that it had before."""
-    names = set()
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has just ended
-            words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
-            if "service.worker" in words and "--name" in words:
-                names.add(words[words.index("--name") + 1])
-    return names
-
-
 def ask_store(question: str, name: str = "") -> bool:
     """What the store knows. While it reads its file it says that instead, and counts as away."""
     import redis  # a third of a second, which the check of the API does without
@@ -76,7 +63,8 @@ def ask_store(question: str, name: str = "") -> bool:
             case "store":
                 return bool(client.ping())
             case "workers":
-                ours = [keys.lease(found) for found in running() if found.startswith(name)]
+                names = [found.decode() for found in client.hkeys(keys.workers)]
+                ours = [keys.lease(found) for found in names if found.startswith(name)]
                 return bool(ours) and client.exists(*ours) == len(ours)
             case _:  # a worker renews its lease, which it does from within the process: no lease, no life
                 has_lease = bool(client.exists(keys.lease(name)))

@@ -10,7 +10,6 @@ import redis
 
 from service.host import redis_server, torn_log
 from service.settings import Settings
-from service.store.keys import Keys
 from tests.contract.test_tls import health
 from tests.rehearsal import compose
 from tests.rehearsal.contract import TORN
@@ -72,18 +71,3 @@ def test_a_worker_is_not_started_again_for_a_store_that_is_full(tmp_path: Path) 
         full = health(["lives", "w0"], here)
         assert (full.returncode, "maxmemory" in full.stderr) == (0, True)
         assert health(["worker", "w0"], here).returncode == 1
-
-
-def test_workers_that_a_container_had_before_do_not_count(redis_url: str) -> None:
-    here = os.environ | {"HEADRACE_REDIS_URL": redis_url, "HEADRACE_REDIS_PREFIX": "rehearsal:"}
-    keys, runs = Keys("rehearsal:"), [sys.executable, "-c", "import time; time.sleep(60)", "service.worker", "--name"]
-    with redis.Redis.from_url(redis_url) as client, subprocess.Popen([*runs, "rehearsed-1"]) as worker:
-        try:
-            client.hset(keys.workers, mapping={"rehearsed-0": "{}", "rehearsed-1": "{}"})
-            assert health(["workers", "rehearsed-"], here).returncode == 1
-            client.set(keys.lease("rehearsed-1"), "held")
-            assert health(["workers", "rehearsed-"], here).returncode == 0
-        finally:
-            worker.kill()
-        worker.wait()
-        assert health(["workers", "rehearsed-"], here).returncode == 1
