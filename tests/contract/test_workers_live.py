@@ -13,6 +13,7 @@ from headrace import AsyncClient, Client, UnknownWorker
 from typer.testing import CliRunner
 
 from service.cli.main import app
+from service.machine import memory_bytes
 from tests.serving import Service, eventually, serving
 
 EDGES = {"tail": [0, 0, 1, 2], "head": [1, 2, 3, 3], "capacity": [3, 2.5, 4, 2], "source": 0, "sink": 3}
@@ -28,6 +29,12 @@ def service(data_dir: Path) -> Iterator[Service]:
     with serving(data_dir, environment={"HEADRACE_WORKERS": "2"}) as service:
         eventually(lambda: sum(worker["ready"] for worker in service.http.get("/v1/workers").json()["workers"]) == 2)
         yield service
+
+
+def test_workers_and_the_embedded_redis_share_the_memory_there_is(service: Service) -> None:
+    status = service.http.get("/status").json()
+    assert [worker["budget_bytes"] for worker in status["workers"]] == 2 * [memory_bytes() // 4]
+    assert status["redis"]["maxmemory_bytes"] == memory_bytes() // 2
 
 
 def run(service: Service, *words: str) -> tuple[int, str]:

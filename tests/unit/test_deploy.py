@@ -254,8 +254,8 @@ def test_store_has_a_limit_and_so_a_reserve(tmp_path: Path) -> None:
     given = words[words.index("--maxmemory") + 1]
     default = re.fullmatch(r"\$\{HEADRACE_REDIS_MAXMEMORY:-(\w+)\}", given)
     assert default is not None
-    settings = Settings(data_dir=tmp_path, redis_url=None)
-    process = redis_server.start(settings, "--maxmemory", default[1])
+    settings = Settings(data_dir=tmp_path, redis_url=None, redis_maxmemory=default[1])
+    process = redis_server.start(settings)
     try:
         redis_server.wait_until_ready(settings, process)
         client: Any = connect(settings.model_copy(update={"redis_url": settings.redis_location}))
