@@ -23,7 +23,9 @@ pytest.importorskip("ray")
 import ray
 from ray.cluster_utils import Cluster
 
+from service.cluster.actor import SHARING
 from service.cluster.fleet import Fleet, NoCluster
+from service.machine import memory_bytes
 
 AGAIN_S = 10.0
 """Within which the graphs of a machine that is gone answer again."""
@@ -175,7 +177,9 @@ def test_the_commands(three: Fixture) -> None:
         return done.stdout
 
     assert sorted(headrace("up", "--workers", "2").splitlines()) == ["ray-0 is ready", "ray-1 is ready"]
-    assert [worker["name"] for worker in three.client.status().workers] == ["ray-0", "ray-1"]
+    workers = three.client.status().workers
+    assert [worker["name"] for worker in workers] == ["ray-0", "ray-1"]
+    assert [worker["budget_bytes"] for worker in workers] == 2 * [memory_bytes() // 2 // SHARING]
     assert headrace("down", "ray-1") == "ray-1 has left\n"
     assert headrace("down") == "ray-0 has left\n"
     assert three.fleet.names() == []

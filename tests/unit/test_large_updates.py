@@ -48,6 +48,20 @@ def test_values_are_those_of_a_new_network(size: int) -> None:
                 assert engine.solve(state).mode is Mode.UNCHANGED
 
 
+def test_a_small_update_comes_before_the_solve() -> None:
+    for seed in range(3):
+        engine = CpuEngine(a_network(seed))
+        states = [engine.open(terminals) for terminals in TERMINALS]
+        for state in states:
+            engine.solve(state)
+        engine.update(*an_update(seed, MOST))
+        assert [(state.audit, state.near) for state in states] == 2 * [(None, None)]  # they are of another flow
+        engine.update(*an_update(seed, 3))
+        anew = CpuEngine(a_network(seed, np.array(engine.network.capacity)))
+        for state, terminals in zip(states, TERMINALS, strict=True):
+            assert engine.solve(state).value == anew.solve(anew.open(terminals)).value, seed
+
+
 def test_a_fork_is_as_before_once_such_an_overlay_is_dropped() -> None:
     engine = CpuEngine(a_network(7))
     state = engine.open(TERMINALS[1])

@@ -3,19 +3,22 @@
 import asyncio
 import threading
 import time
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import redis
 
 from gpu_engine.generators import grid
+from service.errors import ServiceError
 from service.protocol import CapacitiesArgs, Kind, MaxFlowArgs, MoveArgs, Operation, PatchArgs
 from service.queue.drains import EXPECTED_LEASES
 from service.queue.models import WorkerReport, read_report
 from service.settings import Settings
 from service.store.handover import Handover
 from service.store.keys import Keys
-from service.store.ownership import Ownership
+from service.store.ownership import Loads, Ownership
+from service.worker.membership.draining import Draining
 from service.worker.membership.moving import Mover
 from service.worker.membership.workers import Workers
 from service.worker.process import Worker
@@ -257,6 +260,28 @@ def test_small_graphs_leave_side_by_side(
     monkeypatch.setattr(Mover, "_prepare", prepare_beside)
     pair[0].leave()
     assert owners(client, keys) == {"g": "w1", "h": "w1"}
+
+
+@pytest.mark.parametrize("refused", [0, 6])
+def test_graphs_that_leave_are_spread(client: Any, keys: Keys, monkeypatch: pytest.MonkeyPatch, refused: int) -> None:
+    """Of the same size, each of two others gets half of them; what one refuses does not count as its own."""
+    there: dict[str, Any] = {"pid": 1, "ready": True, "engine": "cpu", "graphs": 0, "bytes": 0, "budget_bytes": 1 << 30}
+    others = [WorkerReport(name=name, beat_at=0.0, **there) for name in "ab"]
+    draining = Draining(client, keys, cast(Mover, SimpleNamespace(worker="w0")), list)
+    names = [f"g{i}" for i in range(20)]
+    loads = Loads(dict.fromkeys(names, 1000), {}, dict.fromkeys(names, "w0"))
+    monkeypatch.setattr(draining, "_others", lambda: others)
+    sent: list[str] = []
+
+    def send(name: str, to: str) -> None:
+        if int(name[1:]) < refused:
+            raise ServiceError("worker_drained", "it gets no graph")
+        sent.append(to)
+
+    for name in names:
+        draining._give(name, loads, send)
+    assert [sent.count(name) for name in "ab"] == 2 * [(len(names) - refused) // 2]
+    assert loads.of_worker == {"a": 1000 * sent.count("a"), "b": 1000 * sent.count("b")}
 
 
 def test_what_a_full_worker_has_no_room_for_goes_to_another(
