@@ -10,18 +10,19 @@ from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import EdgeArray, UnitArray
 
-N_EDGES = 2 * LEAST_ANEW
+N_VERTICES, N_EDGES = 1500, 2 * LEAST_ANEW
 MOST = N_EDGES // ANEW + 1
 
 
 def a_network(seed: int, capacity: UnitArray | None = None) -> Network:
-    rng, n = np.random.default_rng(seed), 1500
-    tail, head = (rng.integers(0, n, N_EDGES).astype(np.int32) for _ in range(2))
+    rng, n = np.random.default_rng(seed), N_VERTICES
+    tail, head = (rng.integers(0, n - 1, N_EDGES).astype(np.int32) for _ in range(2))
+    tail[::1000], head[::1000] = n - 1, 1  # all that leaves the last vertex
     drawn = rng.integers(0, 50, N_EDGES)
     return Network(EdgeList(n, tail, head, drawn if capacity is None else capacity))
 
 
-TERMINALS = (Terminals.of([0], [1]), Terminals.of(np.arange(2, 40), np.arange(40, 90)))
+TERMINALS = (Terminals.of([N_VERTICES - 1], [1]), Terminals.of(np.arange(2, 40), np.arange(40, 90)))
 """The first is found by a look around its ends, so its flow is a list until an update touches it."""
 
 
@@ -54,6 +55,8 @@ def test_a_small_update_comes_before_the_solve() -> None:
         states = [engine.open(terminals) for terminals in TERMINALS]
         for state in states:
             engine.solve(state)
+        engine.certificate(states[1])
+        assert (bool(states[0].near), bool(states[1].audit)) == (True, True)
         engine.update(*an_update(seed, MOST))
         assert [(state.audit, state.near) for state in states] == 2 * [(None, None)]  # they are of another flow
         engine.update(*an_update(seed, 3))
